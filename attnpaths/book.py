@@ -1,0 +1,202 @@
+"""The Sphinx extension of the book: figures, scripts served locally, run times, cache.
+
+Listed in ``_config.yml``; the library itself never imports it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import re
+import shutil
+from importlib import metadata, resources
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.util import docname_join, logging
+from sphinx.util.docutils import SphinxRole
+
+PACKAGE = Path(__file__).resolve().parent
+PLOTLY_MIME = "application/vnd.plotly.v1+json"
+DEFAULT_HEIGHT = 400
+# of MathJax's 24 MB, what the SVG build can ask for
+MATHJAX_PARTS = ("tex-mml-svg.js", "input/tex/extensions", "output/svg/fonts", "a11y", "sre")
+
+logger = logging.getLogger(__name__)
+
+
+def accessible_name(layout: dict) -> str:
+    """Give the words a screen reader says for a figure: ``layout.meta["alt"]``, else the title."""
+    meta = layout.get("meta")
+    if isinstance(meta, dict) and meta.get("alt"):
+        return str(meta["alt"]).strip()
+    title = layout.get("title")
+    text = title.get("text") if isinstance(title, dict) else title
+    return " ".join(re.sub(r"<[^>]+>", " ", text or "").split())
+
+
+def half_math(part) -> list[str]:
+    """List the texts of a figure that mix words with ``$math$``: Plotly drops the words."""
+    if isinstance(part, dict):
+        return [text for key, value in part.items() if key != "meta" for text in half_math(value)]
+    if isinstance(part, list):
+        return [text for value in part for text in half_math(value)]
+    if isinstance(part, str) and re.search(r"\$[^$]+\$", part):
+        return [] if re.fullmatch(r"\$[^$]+\$", part) else [part]
+    return []
+
+
+def figure_html(figure: dict) -> str:
+    """Write the empty box of a Plotly figure and, after it, the JSON that ``book.js`` draws."""
+    layout = figure.get("layout") or {}
+    # controls must stay reachable, and role="img" hides what is inside it
+    role = "group" if layout.get("sliders") or layout.get("updatemenus") else "img"
+    label = html.escape(accessible_name(layout), quote=True)
+    # so that no text of the figure can end the script element
+    body = json.dumps(figure, separators=(",", ":")).replace("</", "<\\/")
+    return (
+        f'<div class="plotly-figure" role="{role}" aria-label="{label}"'
+        f' style="height:{layout.get("height") or DEFAULT_HEIGHT}px"></div>\n'
+        f'<script type="application/json">{body}</script>'
+    )
+
+
+class PlotlyRenderer:
+    """Turn Plotly's JSON output into a figure of the page (a myst-nb mime renderer)."""
+
+    mime_priority_overrides = (("html", PLOTLY_MIME, 1),)
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the nodes for one Plotly output, or None to leave it to others."""
+        if inline or data.mime_type != PLOTLY_MIME:
+            return None
+        figure = data.content if isinstance(data.content, dict) else json.loads(data.content)
+        problems = [
+            f"of {text!r} only the math would be drawn: write it all as math, $\\text{{...}} x$"
+            for text in half_math(figure)
+        ]
+        if not accessible_name(figure.get("layout") or {}):
+            problems.append(
+                "the figure has no accessible name: give it a title, or "
+                "fig.update_layout(meta={'alt': '...'})"
+            )
+        for problem in problems:
+            renderer.logger.warning(problem, subtype="figure", line=data.line)
+        renderer.add_js_file("plotly", "plotly.min.js", {"defer": "defer"})
+        return [nodes.raw(text=figure_html(figure), format="html", classes=["output"])]
+
+
+def source_key(package: Path, requirements: Path) -> str:
+    """Hash all that can change a cell's output besides the cell: the library and its pins."""
+    files = [
+        path
+        for path in sorted(package.rglob("*"))
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        # this extension only lays out what the cells gave
+        and not (path.parent == package and path.stem == "book")
+    ]
+    digest = hashlib.sha256(requirements.read_bytes() if requirements.exists() else b"")
+    for path in files:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def choose_cache(app, config):
+    """Point myst-nb at the cache of the present library, and drop the caches of older ones."""
+    root = Path(app.srcdir)
+    folder = root / "_build" / f".jupyter_cache-{source_key(PACKAGE, root / 'requirements.txt')}"
+    for other in folder.parent.glob(".jupyter_cache*"):
+        if other != folder:
+            shutil.rmtree(other)
+    config.nb_execution_cache_path = str(folder)
+
+
+def copy_scripts(app):
+    """Put MathJax, Plotly and our own script and style into the pages' ``_static``."""
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    shutil.copy(resources.files("plotly") / "package_data" / "plotly.min.js", static)
+    for name in ("book.js", "book.css"):
+        shutil.copy(PACKAGE / name, static)
+    # the folder's name has hyphens, so it cannot be found by importing it
+    mathjax = metadata.distribution("sphinx-mathjax-offline").locate_file(
+        "sphinx-mathjax-offline/static/mathjax"
+    )
+    for part in MATHJAX_PARTS:
+        source, target = Path(mathjax) / part, static / "mathjax" / part
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        else:
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(source, target)
+
+
+def runtime_text(env, docname: str) -> str | None:
+    """Say how long a page's cells ran (when they last did), or None if it has none."""
+    seconds = (NbMetadataCollector.get_exec_data(env, docname) or {}).get("runtime")
+    if seconds is None:
+        return None
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
+def add_page_facts(app, doctree):
+    """Write under the page's title its run time and links to its source and its notebook."""
+    docname = app.env.docname
+    title = next(doctree.findall(nodes.title), None)
+    if title is None:
+        return
+    here = "../" * docname.count("/") + "_sources/" + docname
+    source = f'<a href="{here}{Path(app.env.doc2path(docname)).suffix}">source</a>'
+    runtime = runtime_text(app.env, docname)
+    if runtime is None:
+        text = f"This page: {source}"
+    else:
+        notebook = f'<a href="{here}.ipynb" download>notebook</a>'
+        text = f"This page ran in {runtime} · {notebook} · {source}"
+    line = nodes.raw(text=f'<p class="page-facts">{text}</p>', format="html")
+    title.parent.insert(title.parent.index(title) + 1, line)
+
+
+class RuntimeRole(SphinxRole):
+    """``{runtime}`model``: how long another page of the book takes to run."""
+
+    def run(self):
+        """Leave a mark that `fill_runtimes` replaces once every page has been read."""
+        page = docname_join(self.env.docname, self.text)
+        node = nodes.inline(self.rawtext, "", classes=["runtime"], page=page)
+        self.set_source_info(node)
+        return [node], []
+
+
+def fill_runtimes(app, doctree, docname):
+    """Replace the marks of the ``{runtime}`` role."""
+    for node in list(doctree.findall(lambda n: isinstance(n, nodes.inline) and "page" in n)):
+        text = runtime_text(app.env, node["page"])
+        if text is None:
+            logger.warning("%s is no page with code", node["page"], location=node)
+        node += nodes.Text(text or "?")
+        del node["page"]
+
+
+def name_citations(app, pagename, templatename, context, doctree):
+    """Give the entries of the bibliography the role that the list around them must hold."""
+    if "body" in context:
+        context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+
+
+def setup(app):
+    """Register everything with Sphinx."""
+    app.add_css_file("book.css", priority=900)
+    app.add_js_file("book.js", loading_method="defer")
+    app.add_role("runtime", RuntimeRole())
+    app.connect("config-inited", choose_cache)
+    app.connect("builder-inited", copy_scripts)
+    app.connect("doctree-read", add_page_facts)
+    app.connect("doctree-resolved", fill_runtimes)
+    app.connect("html-page-context", name_citations)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,188 @@
+"""Build the book once, serve it, and look at each page with a headless Chromium."""
+
+import functools
+import http.server
+import importlib.resources
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+AXE = (importlib.resources.files("selenium_axe_python") / "axe-core" / "axe.min.js").read_text(
+    "utf-8"
+)
+INSPECT = (Path(__file__).parent / "inspect.js").read_text("utf-8")
+
+
+def pages_of(toc):
+    """List the pages that a table of contents names, in its order."""
+    if isinstance(toc, list):
+        return [page for entry in toc for page in pages_of(entry)]
+    if isinstance(toc, dict):
+        own = [toc[key] for key in ("root", "file") if key in toc]
+        return own + [page for value in toc.values() for page in pages_of(value)]
+    return []
+
+
+PAGES = pages_of(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
+
+
+CHAPTERS = [page for page in PAGES if "\nkernelspec:" in (ROOT / f"{page}.md").read_text("utf-8")]
+
+
+@pytest.fixture(params=PAGES)
+def page(request):
+    """Name one page of the table of contents."""
+    return request.param
+
+
+@pytest.fixture(params=CHAPTERS)
+def chapter(request):
+    """Name one page that has code."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def build():
+    """Build the book with warnings as errors; give its exit code, its pages and its log."""
+    # a folder of its own, so that a page or script left over from before cannot help
+    out = ROOT / "build" / "book"
+    shutil.rmtree(out, ignore_errors=True)
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    command = [jupyter_book, "build", "-W", "--keep-going", "--all", "--path-output", out, ROOT]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    html = out / "_build" / "html"
+    tracebacks = [path.read_text("utf-8") for path in sorted(html.glob("reports/**/*.log"))]
+    return run.returncode, html, "\n".join([*run.stdout.splitlines()[-60:], *tracebacks])
+
+
+@pytest.fixture(scope="session")
+def book(build):
+    """Give the folder of the built pages."""
+    code, html, _ = build
+    if code:
+        pytest.fail("the book does not build: see test_build.py", pytrace=False)
+    return html
+
+
+@pytest.fixture(scope="session")
+def server(book):
+    """Serve the book on this machine; give its address."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(book))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+        httpd.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Start Chromium, or skip (in continuous integration: fail) where there is none."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver_path = shutil.which("chromedriver")
+    if not (chromium and driver_path):
+        reason = "the pages were NOT looked at: chromium and chromedriver are not installed"
+        pytest.fail(reason, pytrace=False) if os.environ.get("CI") else pytest.skip(reason)
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(driver_path))
+    driver.set_script_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@dataclass
+class Visit:
+    """What was seen of one page; ``views`` maps (theme, width) to what inspect.js found."""
+
+    page: str
+    origin: str
+    requests: list = field(default_factory=list)
+    console: list = field(default_factory=list)
+    views: dict = field(default_factory=dict)
+
+
+def set_view(driver, theme, width):
+    """Give the page a colour scheme and a width."""
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": theme}]},
+    )
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+
+
+def inspect(driver, theme):
+    """Wait until the page is drawn in this theme, or has had its time; give the findings."""
+    deadline, calm = time.monotonic() + 15, 0
+    # a page that never settles is described better by its findings than by a timeout
+    while calm < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        calm = calm + 1 if driver.execute_script("return book.settled(...arguments)", theme) else 0
+    return driver.execute_async_script("book.inspect(...arguments)")
+
+
+def requests_in(log):
+    """List the addresses that a DevTools log says were asked for."""
+    for entry in log:
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            yield message["params"]["request"]["url"]
+        elif message["method"] == "Network.webSocketCreated":
+            yield message["params"]["url"]
+
+
+@pytest.fixture(
+    scope="session",
+    params=itertools.product([*PAGES, "search", "genindex"], ["http", "file"]),
+    ids="-".join,
+)
+def visit(request, book, server, browser):
+    """Open one page, over http or from disk, wide and narrow, light and dark."""
+    page, scheme = request.param
+    seen = Visit(page, server if scheme == "http" else book.as_uri())
+    # one way the page is opened wide and then made narrow, the other way round from disk
+    first, second = (1200, 390) if scheme == "http" else (390, 1200)
+    browser.get("about:blank")
+    browser.get_log("performance"), browser.get_log("browser")
+    set_view(browser, "light", first)
+    browser.get(f"{seen.origin}/{page}.html")
+    browser.execute_script(AXE + INSPECT)
+    for theme, width in [("light", first), ("dark", first), ("dark", second), ("light", second)]:
+        set_view(browser, theme, width)
+        seen.views[theme, width] = inspect(browser, theme)
+    seen.requests = list(requests_in(browser.get_log("performance")))
+    seen.console = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    return seen

@@ -1,0 +1,56 @@
+// What the tests ask a page. Runs after axe.min.js.
+window.book = {
+  // true once formulas are set and figures are drawn in this theme, at the present width
+  settled(theme) {
+    const root = document.documentElement;
+    const moving = document.getAnimations().some(({ playState }) => playState === 'running');
+    return root.dataset.book === 'ready' && root.dataset.theme === theme && !moving &&
+      [...document.querySelectorAll('.plotly-figure')].every((box) =>
+        box.dataset.drawn === theme && box.querySelector('.main-svg') &&
+        [...box.querySelectorAll('.main-svg')].every((svg) => svg.clientWidth === box.clientWidth));
+  },
+
+  async inspect(done) {
+    await new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)));
+    const root = document.documentElement;
+    const article = document.querySelector('article') ?? document.body;
+    const all = (selector) => [...article.querySelectorAll(selector)];
+    const name = (node) => node.outerHTML.slice(0, 160);
+
+    const words = article.cloneNode(true);
+    words.querySelectorAll('pre, code, script, style, mjx-container, .plotly-figure')
+      .forEach((node) => node.remove());
+    const rawMath = words.textContent.match(/.{0,30}(\$\$|\\\(|\\\[|\\(eq)?ref\{|\(\?\?\?\)).{0,30}/g) ?? [];
+
+    const ink = getComputedStyle(article).color;
+    const inkOf = (box) => [...box.querySelectorAll('.xtick text, .ytick text')]
+      .map((text) => getComputedStyle(text).fill);
+
+    // without preload: axe would fetch the styles again, and those requests are not the page's
+    const axeRun = await axe.run(article, { resultTypes: ['violations'], preload: false });
+    const violations = axeRun.violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(' ')} ${node.html.slice(0, 160)}`));
+
+    const figures = all('.plotly-figure');
+    done({
+      theme: root.dataset.theme,
+      ready: root.dataset.book === 'ready',
+      overflow: Math.max(root.scrollWidth, document.body.scrollWidth) - root.clientWidth,
+      math: all('.math').length,
+      undrawnMath: all('.math').filter((node) => !node.querySelector('mjx-container svg')).map(name),
+      brokenMath: all('mjx-merror, [data-mjx-error], mjx-container [data-mml-node="merror"]').map(name)
+        .concat(all('mjx-container').filter((node) => node.textContent.includes('???')).map(name)),
+      rawMath,
+      figures: figures.length,
+      undrawnFigures: figures.filter((box) => !box.querySelector('.main-svg')).map(name),
+      wideFigures: figures.filter((box) =>
+        [...box.querySelectorAll('.main-svg')].some((svg) => svg.clientWidth > box.clientWidth + 1)).map(name),
+      unnamedFigures: figures.filter((box) => !box.getAttribute('aria-label')).map(name),
+      wrongInk: figures.flatMap(inkOf).filter((colour) => colour !== ink),
+      deadWidgets: all('script[type="application/vnd.jupyter.widget-view+json"]').length,
+      brokenImages: all('img').filter((image) => !image.naturalWidth).map(name),
+      violations,
+    });
+  },
+};

@@ -1,0 +1,42 @@
+"""Tests run with every annotated shape checked, and with implicit broadcasting forbidden."""
+
+import json
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+install_import_hook("attnpaths", "beartype.beartype")
+
+import hypothesis  # noqa: E402
+import jax  # noqa: E402
+import jaxtyping  # noqa: E402
+import pytest  # noqa: E402
+
+from attnpaths.tasks import markov  # noqa: E402
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("tests")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Reads the facts in tests/reference: `reference("markov_data")`."""
+
+    def read(name):
+        return json.loads((Path(__file__).parent / "reference" / f"{name}.json").read_text())
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def paper():
+    """The paper's task, all four paths."""
+    return markov.paper_task()
+
+
+@pytest.fixture
+def as_users_see_it(monkeypatch):
+    """No shape checks: wrong kinds of argument reach the library's own error messages."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -1,0 +1,132 @@
+"""The book's own machinery: what it must notice, and when it must run the cells again."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attnpaths.book import accessible_name, figure_html, half_math, source_key
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = """---
+jupytext:
+  text_representation:
+    format_name: myst
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+
+# A page
+
+{}
+"""
+CELL = "```{{code-cell}} python\n{}\n```"
+FIGURE = "import plotly.graph_objects as go\ngo.Figure(layout={})"
+
+# what an author may get wrong, and what the build must then say
+MISTAKES = {
+    "cell": (CELL.format("1 / 0"), "Executing notebook failed: CellExecutionError"),
+    "stderr": (CELL.format("import sys; print('!', file=sys.stderr)"), "stderr was found"),
+    "mime": (
+        CELL.format("display({'application/x-none': '1'}, raw=True)"),
+        "skipping unknown output mime type",
+    ),
+    "unnamed": (CELL.format(FIGURE.format("{}")), "no accessible name"),
+    "halfmath": (CELL.format(FIGURE.format("{'title': 'the $x$'}")), "only the math would be"),
+    "equation": ("See {eq}`eq:none`.", "equation not found: eq:none"),
+    "reference": ("See {ref}`none`.", "undefined label: 'none'"),
+    "number": ("See {numref}`fig-none`.", "undefined label: 'fig-none'"),
+    "citation": ("See {cite}`none`.", 'could not find bibtex key "none"'),
+    "link": ("See [it](none.md).", "cross-reference target not found: 'none.md'"),
+    "page": ("It takes {runtime}`none`.", "book/none is no page with code"),
+    "exercise": ("```{solution} none\n```", "undefined label: none"),
+}
+
+
+def build(folder, pages):
+    """Build a book of these pages with our settings; give the exit code and the log."""
+    (folder / "book").mkdir(exist_ok=True)
+    for name in ("_config.yml", "book/references.bib", "book/favicon.svg"):
+        shutil.copy(ROOT / name, folder / name)
+    for name, text in pages.items():
+        (folder / "book" / f"{name}.md").write_text(text, "utf-8")
+    first, *rest = pages
+    chapters = "".join(f"  - file: book/{name}\n" for name in rest)
+    toc = f"format: jb-book\nroot: book/{first}\n" + ("chapters:\n" + chapters if rest else "")
+    (folder / "_toc.yml").write_text(toc, "utf-8")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", "-W", "--keep-going"]
+    run = subprocess.run(
+        [*command, "--all", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return run.returncode, re.sub(r"\x1b\[[\d;]*m", "", run.stdout)
+
+
+@pytest.fixture(scope="session")
+def book_of_mistakes(tmp_path_factory):
+    pages = {name: PAGE.format(text) for name, (text, _) in MISTAKES.items()}
+    return build(tmp_path_factory.mktemp("mistakes"), pages)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_build_stops_at(name, book_of_mistakes):
+    code, log = book_of_mistakes
+    warnings = [line for line in log.splitlines() if ": WARNING: " in line]
+    assert code
+    assert any(MISTAKES[name][1] in line for line in warnings), warnings or log[-3000:]
+
+
+def test_cells_run_again_for_new_code_only(tmp_path):
+    page = PAGE.format(CELL.format("print(6 * 7)"))
+    code, log = build(tmp_path, {"page": page})
+    assert code == 0, log[-3000:]
+    assert "Executed notebook in" in log
+    code, log = build(tmp_path, {"page": page + "\nMore prose.\n"})
+    assert code == 0
+    assert "Using cached notebook" in log
+    (tmp_path / "requirements.txt").write_text("numpy==0\n")
+    _, log = build(tmp_path, {"page": page})
+    assert "Executed notebook in" in log
+    assert len(list((tmp_path / "_build").glob(".jupyter_cache*"))) == 1
+
+
+def test_the_cache_key_follows_the_library(tmp_path):
+    package, requirements = tmp_path / "attnpaths", tmp_path / "requirements.txt"
+    (package / "tasks" / "__pycache__").mkdir(parents=True)
+    files = [package / "theory.py", package / "tasks" / "markov.py", package / "explorer.js"]
+    for path in [*files, requirements]:
+        path.write_text("a")
+    key = source_key(package, requirements)
+    (package / "book.py").write_text("layout only")
+    (package / "tasks" / "__pycache__" / "markov.pyc").write_text("x")
+    assert source_key(package, requirements) == key
+    for path in [*files, requirements]:
+        path.write_text("b")
+        assert source_key(package, requirements) != key
+        path.write_text("a")
+    files[0].rename(package / "action.py")
+    assert source_key(package, requirements) != key
+
+
+def test_a_figure_is_named_by_its_alt_text_or_its_title():
+    title = {"text": "The <b>order</b> parameter"}
+    assert accessible_name({"title": title}) == "The order parameter"
+    assert accessible_name({"title": title, "meta": {"alt": "A matrix"}}) == "A matrix"
+    assert accessible_name({}) == ""
+
+
+def test_a_figure_cannot_break_out_of_its_page():
+    title = {"text": 'a "quoted" </script><script>alert(1)</script>'}
+    html = figure_html({"data": [], "layout": {"title": title}})
+    assert html.count("<script") == 1 + 1  # ours, and the text inside the JSON string
+    assert html.count("</script>") == 1
+    assert 'aria-label="a &quot;quoted&quot; alert(1)"' in html
+
+
+def test_words_beside_math_are_found():
+    layout = {"title": {"text": "$x$ of $y$"}, "xaxis": {"title": {"text": "$N$"}}}
+    assert half_math({"data": [{"name": "at $N$"}], "layout": layout}) == ["at $N$", "$x$ of $y$"]
+    assert half_math({"layout": {"meta": {"alt": "at $N$"}, "title": "5 $"}}) == []
