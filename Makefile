@@ -25,7 +25,7 @@ clean:
 $(INSTALLED): requirements.txt pyproject.toml
 	python3 -m venv .venv
 	$(BIN)/pip install --quiet -r requirements.txt
-	$(BIN)/pip install --quiet --no-deps --editable .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/jupytext-config --settings-file .venv/etc/jupyter/labconfig/default_setting_overrides.json \
 		set-default-viewer markdown myst
 	touch $@

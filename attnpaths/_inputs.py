@@ -50,8 +50,8 @@ def number(
     name: str,
     value: ArrayLike,
     *,
-    above: float | None = None,
-    least: float | None = None,
+    above: int | float | None = None,
+    least: int | float | None = None,
     infinite: bool = False,
 ) -> Float[Array, ""]:
     """`value` as a float64 scalar, larger than `above` or at least `least`."""

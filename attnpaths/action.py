@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 # Path–path kernels up to this many bytes are stored; beyond it each kernel is one product of
 # width ΠD, which is slower for few paths and needs no memory of its own.
-STORED_BYTES = 2**28
+STORED_BYTES = 2**29
 # Kernels that exceed the temperature by more than this are rotated before they are factorised.
 GRADED_RATIO = 1e6
 
@@ -124,8 +124,9 @@ def mix(data: Data, u: Float[Array, " pairs"]) -> Float[Array, "rows rows"]:
         return (u @ data.stored).reshape(count, count)
     paths = data.features.shape[1]
     first, second = np.tril_indices(paths)
-    U = jnp.zeros((paths, paths)).at[first, second].set(u).at[second, first].set(u)
-    mixed = jnp.einsum("ab,pbi->pai", U, data.features)
+    entry = np.zeros((paths, paths), int)
+    entry[first, second] = entry[second, first] = np.arange(len(first))
+    mixed = jnp.einsum("ab,pbi->pai", u[entry], data.features)
     return data.features.reshape(count, -1) @ mixed.reshape(count, -1).T
 
 
@@ -245,6 +246,12 @@ def action(B: Factors, data: Data, width: Float[Array, ""]) -> Float[Array, ""]:
     """S = −Σℒ + αℰ, Eq. (action), at σ = 1 and without the constant `unreached`."""
     levels, entropy = assemble(B)
     return entropy + energy(data, pairs(levels[-1])) / width
+
+
+def entropy_hessian(B: Factors, heads: tuple[int, ...]) -> Float[Array, "unknowns unknowns"]:
+    """The second derivative of the entropy in `step`: that of the action for wide networks."""
+    origin = jnp.zeros(unknowns(heads))
+    return jax.hessian(lambda step: assemble(move(B, step, heads))[1])(origin)
 
 
 def value_and_gradient(

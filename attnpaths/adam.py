@@ -32,16 +32,15 @@ def solve_adam(
     prior_variance: ArrayLike = 1.0,
     learning_rate: float | None = None,
     steps: int = 20_000,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-5,
     target: ArrayLike = -jnp.inf,
 ) -> Theory:
     """Minimise the action with Adam, as the paper's Appendix describes.
 
     Each of its 13 learning rates runs for ten steps from the GP limit; the one with the lowest
     mean energy then runs until every derivative ∂S/∂U⁽ℓ⁾ is below `tolerance`, until the action
-    is at most `target`, or for `steps` steps. A `learning_rate` skips the trial. Rates that
-    leave the positive matrices are passed over. `evaluations` counts all steps of the chosen
-    run and of the trial.
+    is at most `target`, or for `steps` steps. A `learning_rate` skips the trial. A rate that
+    leaves the positive matrices gives way to the next best. `evaluations` counts all of it.
 
     >>> xi = jax.random.normal(jax.random.key(0), (20, 2, 3))
     >>> theory = solve_adam(xi, jnp.sign(xi[:, 0, 0]), heads=(2,), width=10, temperature=0.1)
@@ -54,20 +53,22 @@ def solve_adam(
     tolerance = _inputs.number("tolerance", tolerance, above=0)
     stored = kernels.path_kernels(problem.xi) / problem.xi.shape[1]
     setting = (problem._replace(heads=None), stored, width)
-    trials = 0
+    evaluations, rates = 0, [learning_rate]
     if learning_rate is None:
         energies = np.asarray(_try(*setting, jnp.asarray(LEARNING_RATES), heads=problem.heads))
-        if np.isnan(energies).all():
-            raise ValueError(
-                "learning_rate must be given: all rates of the paper leave the positive matrices "
-                "within ten steps on this xi, y and temperature"
-            )
-        learning_rate = LEARNING_RATES[np.nanargmin(energies)]
-        trials = _TRIAL_STEPS * len(LEARNING_RATES)
-    rate = _inputs.number("learning_rate", learning_rate, above=0)
-    theory = _run(*setting, rate, steps, tolerance, jnp.asarray(target), heads=problem.heads)
-    warn_unless_converged([theory])
-    return dataclasses.replace(theory, evaluations=theory.evaluations + trials)
+        evaluations = _TRIAL_STEPS * len(LEARNING_RATES)
+        rates = [LEARNING_RATES[i] for i in np.argsort(energies) if np.isfinite(energies[i])]
+    for rate in rates:
+        rate = _inputs.number("learning_rate", rate, above=0)
+        theory = _run(*setting, rate, steps, tolerance, jnp.asarray(target), heads=problem.heads)
+        evaluations += int(theory.evaluations)
+        if jnp.isfinite(theory.action):
+            warn_unless_converged([theory])
+            return dataclasses.replace(theory, evaluations=jnp.asarray(evaluations))
+    raise ValueError(
+        "learning_rate must be smaller: Adam leaves the positive matrices on this xi, y and "
+        f"temperature at {'the rate given' if learning_rate else 'every rate of the paper'}"
+    )
 
 
 def _parts(U, problem: Problem, stored, width):

@@ -42,7 +42,8 @@
     layout.template = template(layout.template);
     layout.margin = { l: 60, r: 20, t: layout.title ? 60 : 20, b: 55, ...layout.margin };
     if (width < NARROW) {
-      layout.margin = { ...layout.margin, l: 45, r: 10, t: layout.title ? 50 : 15 };
+      const top = figure.layout?.margin?.t ?? (layout.title ? 50 : 15);
+      layout.margin = { ...layout.margin, l: 45, r: 10, t: top };
       layout.legend = { ...layout.legend, orientation: 'h', x: 0, xanchor: 'left', y: -0.25, yanchor: 'top' };
       layout.font = { size: 11, ...layout.font };
     }

@@ -21,7 +21,7 @@ class Prediction(NamedTuple):
     mean: Float[Array, " examples"]
     variance: Float[Array, " examples"]
 
-    def accuracy(self, y: ArrayLike) -> Float[Array, ""]:
+    def accuracy(self, y: ArrayLike) -> Float[Array, "*grid"]:
         """The fraction of labels whose sign the mean predictor gets right.
 
         >>> float(Prediction(jnp.array([0.3, -2.0]), jnp.ones(2)).accuracy([1, 1]))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 # An updated Hessian is kept as long as each step shrinks the gradient at least this much.
-_GOOD_STEP = 0.5
+_GOOD_STEP = 0.8
 # Changes of the value below this fraction of its terms are rounding.
 _ROUNDING = 1e-12
 
@@ -67,8 +67,8 @@ def minimise(
     Stops when the largest entry of the gradient is below `tolerance` times the scale, when
     rounding leaves nothing to gain, or after `most` evaluations. If `dense`, the Hessian is
     formed, `block` columns at a time to bound the memory it takes, updated while steps are
-    good, and formed anew when they are not; `hessian`, from the end of a similar problem,
-    saves forming the first one. If not, conjugate gradients find each step.
+    good, and formed anew when they are not; a guess of it, `hessian`, may save forming the
+    first one. If not, conjugate gradients find each step.
 
     >>> def bowl(point, step):
     ...     x = point + step

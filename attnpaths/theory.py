@@ -47,10 +47,12 @@ def solve(
     variance; `sweep` is faster for a grid.
 
     The minimiser is a trust-region Newton method on the factor form, from the GP limit. It was
-    chosen by measurement (`benchmarks/optimisers.py`; the README has the table): BFGS and
-    L-BFGS of optimistix, optax and scipy take 2 to 10 times the evaluations and stop at
-    gradients near 1e-8, where the rounding of the action's value blinds their line searches;
-    scipy's Newton methods need as few evaluations, but can be neither compiled nor mapped.
+    chosen by measurement; `benchmarks/optimisers.py` prints the comparison. On the paper's
+    problem it needs a third to a tenth of the evaluations of BFGS and L-BFGS in optimistix and
+    scipy, which end at gradients near 1e-8, where the rounding of the action blinds their line
+    searches. L-BFGS of optax is the best of the ready-made ones and as fast there, but, like
+    the others, leaves some hard problems (narrow, cold, nearly equal paths) unsolved. Newton's
+    method in scipy (trust-exact) solves nearly all, but cannot be compiled or mapped.
 
     >>> xi = jax.random.normal(jax.random.key(0), (20, 4, 3))
     >>> theory = solve(xi, jnp.sign(xi[:, 0, 0]), heads=(2, 2), width=10, temperature=0.1)
@@ -240,6 +242,9 @@ def _minimise(
     """The compiled core: from a start to a `Theory`, and where a similar one may start."""
     problem = problem._replace(heads=heads)
     unknowns = action.unknowns(heads)
+    dense = _forms_hessian(unknowns, len(data.y))
+    if dense and hessian is None:
+        hessian = action.entropy_hessian(start, heads)
     end = minimise(
         lambda B, step: action.value_and_gradient(B, step, data, width, heads),
         lambda B, step: action.move(B, step, heads),
@@ -248,7 +253,7 @@ def _minimise(
         tolerance=_AIM,
         most=_MOST_EVALUATIONS,
         block=max(1, 2**25 // len(data.y) ** 2),
-        dense=_forms_hessian(unknowns, len(data.y)),
+        dense=dense,
         hessian=hessian,
     )
     levels, entropy = levels_of(end.point, problem)

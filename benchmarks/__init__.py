@@ -1,0 +1,1 @@
+"""Measurements of the library, each table from one run: `make bench`."""

@@ -1,0 +1,87 @@
+"""How time and peak memory of `solve` grow with examples and with paths."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import numpy as np
+
+EXAMPLES = [(p, (2, 2), 600) for p in (100, 200, 500, 1000, 2000)]
+PATHS = [(100, h, 60) for h in ((2, 2), (4, 2), (4, 4), (8, 4), (8, 8))]
+
+
+def measure(examples, heads, dim):
+    """One solve in this process: seconds, evaluations, and mebibytes beyond the data."""
+    import jax
+
+    from attnpaths import theory
+    from benchmarks.timing import milliseconds
+
+    paths = int(np.prod(heads))
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(examples) % 2, 1.0, -1.0)
+    direction = rng.standard_normal((paths, dim)) / np.sqrt(dim)
+    xi = rng.standard_normal((examples, paths, dim)) + y[:, None, None] * direction
+    xi = jax.block_until_ready(jax.numpy.asarray(xi))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    result, time, _ = milliseconds(
+        lambda: theory.solve(xi, y, heads=heads, width=100, temperature=0.1), repeats=3
+    )
+    assert result.converged
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    work = int(result.evaluations), int(result.hessian_products)
+    return {"seconds": time / 1e3, "evaluations": work[0], "products": work[1], "mebibytes": peak}
+
+
+def _in_its_own_process(case):
+    command = [sys.executable, "-m", "benchmarks.growth", json.dumps(case)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def report():
+    """Two tables with the exponents of power laws fitted to the larger half of each."""
+    from benchmarks.timing import table
+
+    parts = []
+    for name, cases, size in (
+        ("P", EXAMPLES, lambda case: case[0]),
+        ("paths", PATHS, lambda case: int(np.prod(case[1]))),
+    ):
+        results = [_in_its_own_process(case) for case in cases]
+        sizes = [size(case) for case in cases]
+        slopes = {
+            key: np.polyfit(
+                np.log(sizes[-3:]),
+                np.log([max(r[key], 1) if key == "mebibytes" else r[key] for r in results[-3:]]),
+                1,
+            )[0]
+            for key in ("seconds", "mebibytes")
+        }
+        rows = [
+            [
+                n,
+                f"{r['seconds']:.3f} s",
+                f"{r['mebibytes']:.0f} MiB",
+                r["evaluations"],
+                r["products"],
+            ]
+            for n, r in zip(sizes, results, strict=True)
+        ]
+        fixed = "4 paths, D = 600" if name == "P" else "P = 100, D = 60"
+        parts.append(
+            f"**Growth with {name}** ({fixed}, N = 100, 𝒯 = 0.1; over the last three rows "
+            f"time grows like {name}^{slopes['seconds']:.1f}, "
+            f"memory like {name}^{slopes['mebibytes']:.1f})\n\n"
+            + table([name, "time", "peak memory", "evaluations", "Hessian products"], rows)
+        )
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        examples, heads, dim = json.loads(sys.argv[1])
+        print(json.dumps(measure(examples, tuple(heads), dim)))
+    else:
+        print(report())
