@@ -74,7 +74,7 @@ def order_parameters(matrices: Mapping[str, ArrayLike], names: Sequence[str]) ->
         1, len(matrices), shared_yaxes=True, subplot_titles=list(matrices), horizontal_spacing=0.05
     )
     # pale enough for the page's ink to be read on it
-    scale = _signed(0.6)
+    scale = _signed(0.75)
     for column, U in enumerate(matrices.values(), start=1):
         U = np.asarray(U)
         largest = np.abs(U).max()
@@ -147,7 +147,8 @@ def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
     figure.update_yaxes(row=1, col=1, title="state", tickvals=[-1, 1], ticktext=["−", "+"])
     figure.update_yaxes(row=1, col=1, range=[-1.6, 1.6], zeroline=False)
     figure.update_yaxes(row=2, col=1, title="feature", autorange="reversed", showgrid=False)
-    figure.update_xaxes(row=2, col=1, title="token t", showgrid=False)
+    figure.update_xaxes(showgrid=False, range=[0.5, len(states) + 0.5])
+    figure.update_xaxes(row=2, col=1, title="token t")
     figure.update_layout(height=430, showlegend=False)
     flips = int(np.sum(states[1:] != states[:-1]))
     return _named(

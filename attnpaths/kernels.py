@@ -74,7 +74,9 @@ def total_kernel(
     U = _inputs.array("U", U, "paths paths")
     paths, dim = xi_a.shape[1:]
     if U.shape != (paths, paths):
-        raise ValueError(f"U must be [{paths}, {paths}] to fit xi; got {U.shape}")
+        raise ValueError(
+            f"U must be [{paths}, {paths}] for the {paths} paths of xi_a; got {U.shape}"
+        )
     variance = _inputs.number("prior_variance", prior_variance, above=0)
     mixed = jnp.einsum("pq,bqi->bpi", U, xi_b)
     flat = xi_a.reshape(len(xi_a), -1) @ mixed.reshape(len(xi_b), -1).T

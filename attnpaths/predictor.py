@@ -48,21 +48,21 @@ class Theory:
     Hessian (a full Hessian counts as many as it has columns), `iterations` steps.
     """
 
-    U: Float[Array, "paths paths"]
+    U: Float[Array, "*batch paths paths"]
     levels: tuple[Array, ...]
-    action: Float[Array, ""]
-    energy: Float[Array, ""]
-    entropy: Float[Array, ""]
-    gradient_norm: Float[Array, ""]
-    converged: Bool[Array, ""]
-    iterations: Int[Array, ""]
-    evaluations: Int[Array, ""]
-    hessian_products: Int[Array, ""]
-    width: Float[Array, ""]
-    temperature: Float[Array, ""]
-    prior_variance: Float[Array, ""]
-    xi: Float[Array, "examples paths dim"]
-    y: Float[Array, " examples"]
+    action: Float[Array, "*batch"]
+    energy: Float[Array, "*batch"]
+    entropy: Float[Array, "*batch"]
+    gradient_norm: Float[Array, "*batch"]
+    converged: Bool[Array, "*batch"]
+    iterations: Int[Array, "*batch"]
+    evaluations: Int[Array, "*batch"]
+    hessian_products: Int[Array, "*batch"]
+    width: Float[Array, "*batch"]
+    temperature: Float[Array, "*batch"]
+    prior_variance: Float[Array, "*batch"]
+    xi: Float[Array, "*batch examples paths dim"]
+    y: Float[Array, "*batch examples"]
     heads: tuple[int, ...]
 
     def __repr__(self):
@@ -133,6 +133,8 @@ def _predict(theory: Theory, xi: Float[Array, "tests paths dim"]) -> kernels.Pre
 def check(xi, y, heads, temperature, prior_variance) -> Problem:
     """Check everything that a theory needs, before any long work."""
     heads = _inputs.head_counts("heads", heads)
+    if not hasattr(xi, "shape"):
+        xi = _inputs.array("xi", xi, "examples paths dim")
     if len(np.shape(xi)) == 3:
         examples, paths, dim = np.shape(xi)
         rows = action.rows(examples, paths, dim)

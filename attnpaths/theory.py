@@ -62,7 +62,8 @@ def solve(
     problem = check(xi, y, heads, temperature, prior_variance)
     width = _inputs.number("width", width, least=1, infinite=True)
     data, start = _prepare(problem)
-    theory, _ = _minimise(problem._replace(heads=None), data, width, start, heads=problem.heads)
+    heads, problem = problem.heads, problem._replace(heads=None)
+    theory, _ = _minimise(problem, data, width, start, None, heads=heads)
     warn_unless_converged([theory])
     return theory
 
@@ -144,8 +145,8 @@ def sweep(
     y: ArrayLike,
     *,
     heads: Sequence[int],
-    widths: Sequence[float],
-    temperatures: Sequence[float],
+    widths: ArrayLike | Sequence[ArrayLike],
+    temperatures: ArrayLike | Sequence[ArrayLike],
     prior_variance: ArrayLike = 1.0,
     progress: bool = True,
 ) -> Sweep:
@@ -163,15 +164,15 @@ def sweep(
     widths = _inputs.numbers("widths", widths, least=1, infinite=True)
     temperatures = _inputs.numbers("temperatures", temperatures, above=0)
     problem = check(xi, y, heads, min(temperatures), prior_variance)
-    data, start = _prepare(problem)
+    data, limit = _prepare(problem)
     heads, problem = problem.heads, problem._replace(heads=None)
     grid = [[None] * len(temperatures) for _ in widths]
     descending = sorted(range(len(widths)), key=lambda i: -widths[i])
     total = len(widths) * len(temperatures)
     with tqdm(total=total, desc="theory", unit="point", disable=not progress) as bar:
-        widest = start, None
+        widest = limit, None
         for j in sorted(range(len(temperatures)), key=lambda j: -temperatures[j]):
-            temperature = jnp.asarray(temperatures[j])
+            temperature = jnp.asarray(temperatures[j], jnp.float64)
             problem = problem._replace(temperature=temperature)
             data = data._replace(temperature=temperature)
             (start, hessian), ends, loads = widest, [], []
@@ -179,8 +180,11 @@ def sweep(
                 loads.append(np.log1p(len(problem.y) / widths[i]))
                 if len(ends) > 1:
                     start = _ahead(ends[-2].point, ends[-1].point, *loads[-3:])
-                width = jnp.asarray(widths[i])
+                width = jnp.asarray(widths[i], jnp.float64)
                 grid[i][j], end = _minimise(problem, data, width, start, hessian, heads=heads)
+                if not grid[i][j].converged:
+                    # the neighbour may have led astray: start as `solve` does
+                    grid[i][j], end = _minimise(problem, data, width, limit, heads=heads)
                 start, hessian = end.point, end.hessian
                 ends.append(end)
                 bar.update()

@@ -185,9 +185,8 @@ def same_energy(p, other_data):
     assert action.unreached(data) == pytest.approx(float(action.unreached(other_data)), rel=1e-11)
 
 
-@pytest.mark.parametrize("examples", [9, 30])
-def test_streamed_kernels_are_stored_kernels(monkeypatch, examples):
-    p = problem((2, 3), examples)
+def test_streamed_kernels_are_stored_kernels(monkeypatch):
+    p = problem((2, 3), 30)
     assert prepare(p).features is None and prepare(p).stored is not None
     with monkeypatch.context() as patch:
         patch.setattr(action, "STORED_BYTES", 0)
@@ -206,9 +205,8 @@ def test_kernels_are_stored_up_to_a_limit():
     assert action.rows(1000, 4, 231) == 924 and action.rows(100, 4, 231) == 100
 
 
-@pytest.mark.parametrize("examples", [9, 30])
-def test_the_rotation_changes_nothing(monkeypatch, examples):
-    p = problem((2, 3), examples)
+def test_the_rotation_changes_nothing(monkeypatch):
+    p = problem((2, 3), 30)
     with monkeypatch.context() as patch:
         patch.setattr(action, "GRADED_RATIO", 0.0)
         rotated = prepare(p)

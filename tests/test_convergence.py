@@ -9,6 +9,7 @@ import pytest
 import scipy.optimize
 
 from attnpaths import action, theory
+from attnpaths.predictor import check
 
 # heads, examples, dim, problems: a dozen shapes, most problems where they are solved fast
 SHAPES = [
@@ -112,11 +113,12 @@ def test_no_other_minimiser_does_better(shape):
             lambda step: action.action(action.move(start, step, heads), data, width)
         )(step)
 
+    agreed = 0
     for _ in range(5):
         xi, y, setting = draw(rng, heads, examples, dim)
         result = theory.solve(xi, y, heads=heads, **setting)
         width = jnp.asarray(setting["width"])
-        data, _ = theory._prepare(theory.check(xi, y, heads, *list(setting.values())[1:]))
+        data, _ = theory._prepare(check(xi, y, heads, *list(setting.values())[1:]))
         other = scipy.optimize.minimize(
             lambda step, *rest: jax.tree.map(np.asarray, objective(step, *rest)),
             np.zeros(action.unknowns(heads)),
@@ -129,3 +131,6 @@ def test_no_other_minimiser_does_better(shape):
         shift = action.unreached(data) / width - levels * np.log(setting["prior_variance"])
         best = other.fun + float(shift)
         assert float(result.action) <= best + 1e-6 * (1 + abs(best)), setting
+        agreed += float(result.action) >= best - 1e-6 * (1 + abs(best))
+    # and the comparison says something: both mostly end in one place
+    assert agreed >= 3

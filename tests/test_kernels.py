@@ -145,7 +145,10 @@ HUGE = np.broadcast_to(np.zeros(()), (10**6, 10, 1))
         (lambda: path_kernels([[[1.0], [1.0, 2.0]]]), "xi_a must be an array .*ragged"),
         (lambda: path_kernels(None), "xi_a must hold real numbers"),
         (lambda: path_kernels(HUGE), r"10² pairs of paths .* would need 745,058\.1 GiB"),
-        (lambda: total_kernel(np.eye(3), ONES), r"U must be \[2, 2\] to fit xi; got \(3, 3\)"),
+        (
+            lambda: total_kernel(np.eye(3), ONES),
+            r"U must be \[2, 2\] for the 2 paths of xi_a; got \(3, 3\)",
+        ),
         (lambda: total_kernel(np.ones((2, 3)), ONES), r"U must be \[2, 2\]"),
         (lambda: total_kernel(np.ones(2), ONES), "U must have 2 axes"),
         (lambda: total_kernel(np.eye(2) * np.nan, ONES), "U must be finite; 4 of its 4"),

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnpaths import Network, action, theory
+from attnpaths.minimise import minimise
 from attnpaths.tasks.markov import paper_task
 from attnpaths.theory import gp_limit, solve, solve_adam, sweep
 
@@ -459,11 +462,12 @@ def test_a_sweep_shows_its_progress(capsys):
     assert "theory: 100%" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("width", [5, 500])
-def test_the_papers_recipe_finds_the_same_minimum(width):
+@pytest.mark.parametrize(("width", "rate"), [(5, 0.01), (500, None)])
+def test_the_papers_recipe_finds_the_same_minimum(width, rate):
     xi, y, _ = draw(8)
     newton = solved(xi, y, width=width)
-    adam = solve_adam(xi, y, heads=HEADS, width=width, temperature=0.1)
+    setting = {"heads": HEADS, "width": width, "temperature": 0.1}
+    adam = solve_adam(xi, y, learning_rate=rate, tolerance=1e-6, **setting)
     assert adam.converged and float(adam.gradient_norm) <= 1e-6
     assert float(adam.action) == pytest.approx(float(newton.action), abs=1e-7)
     for one, other in zip(adam.levels, newton.levels, strict=True):
@@ -486,16 +490,38 @@ def test_the_papers_recipe_with_settings():
     assert np.abs(early.U - start.U).max() > 0.01
 
 
-def test_running_out_of_evaluations_is_said(monkeypatch, forget):
+def test_what_did_not_converge_is_said(monkeypatch):
     xi, y, _ = draw(9)
-    monkeypatch.setattr(theory, "_MOST_EVALUATIONS", 3)
-    forget("_minimise")
+    plain = theory._minimise
+
+    def stopped(*args, **kwargs):
+        result, end = plain(*args, **kwargs)
+        return dataclasses.replace(result, converged=jnp.array(False)), end
+
+    monkeypatch.setattr(theory, "_minimise", stopped)
     with pytest.warns(RuntimeWarning, match="1 of 1 solutions did not converge; .* width 10 "):
-        result = solved(xi, y)
-    assert not result.converged and int(result.evaluations) == 3
-    with pytest.warns(RuntimeWarning, match="2 of 2 solutions did not converge"):
-        setting = {"heads": HEADS, "widths": [10, 11], "temperatures": [0.1], "progress": False}
-        sweep(xi, y, **setting)
+        assert not solved(xi, y).converged
+    grid = {"widths": [10, 20.0], "temperatures": np.array([0.1, 1.0]), "progress": False}
+    with pytest.warns(RuntimeWarning, match="4 of 4 solutions did not converge"):
+        assert not sweep(xi, y, heads=HEADS, **grid).converged.any()
+
+
+def test_the_minimiser_stops_when_told():
+    def valley(point, step):
+        x = point + step
+        value, gradient = jax.value_and_grad(
+            lambda x: (1 - x[0]) ** 2 + 9 * (x[1] - x[0] ** 2) ** 2
+        )(x)
+        return value, gradient, jnp.ones(())
+
+    def end(most):
+        start = jnp.array([-2.0, 2.0])
+        return minimise(valley, jnp.add, start, 2, tolerance=1e-12, most=most)
+
+    assert int(end(3).evaluations) == 3 and np.abs(end(3).gradient).max() > 0.1
+    full = end(200)
+    assert int(full.evaluations) < 50
+    np.testing.assert_allclose(full.point, 1, atol=1e-11)
 
 
 XI, Y = np.random.default_rng(0).standard_normal((5, 4, 3)), np.array([1.0, 1, -1, -1, 1])
@@ -618,7 +644,7 @@ def test_bad_input_to_predictions(grid):
             limit.predict(xi)
     with pytest.raises(ValueError, match="xi must have 6 paths of dimension 4"):
         grid.predict(XI)
-    with pytest.raises(ValueError, match="must share paths and dim"):
+    with pytest.raises(ValueError, match="for the 3 paths of xi_a"):
         limit.kernel(XI[:, :3])
     with pytest.raises(ValueError, match="y must have a non-zero entry"):
         gp_limit(XI, 0 * Y, heads=(2, 2), temperature=0.1).alignment()
