@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Array
 from tqdm.auto import tqdm
 
 from attnpaths import _inputs, action, kernels
@@ -61,9 +62,9 @@ def solve(
     """
     problem = check(xi, y, heads, temperature, prior_variance)
     width = _inputs.number("width", width, least=1, infinite=True)
-    data, start = _prepare(problem)
+    data, *start = _prepare(problem)
     heads, problem = problem.heads, problem._replace(heads=None)
-    theory, _ = _minimise(problem, data, width, start, None, heads=heads)
+    theory, _ = _minimise(problem, data, width, *start, heads=heads)
     warn_unless_converged([theory])
     return theory
 
@@ -164,13 +165,13 @@ def sweep(
     widths = _inputs.numbers("widths", widths, least=1, infinite=True)
     temperatures = _inputs.numbers("temperatures", temperatures, above=0)
     problem = check(xi, y, heads, min(temperatures), prior_variance)
-    data, limit = _prepare(problem)
+    data, *limit = _prepare(problem)
     heads, problem = problem.heads, problem._replace(heads=None)
     grid = [[None] * len(temperatures) for _ in widths]
     descending = sorted(range(len(widths)), key=lambda i: -widths[i])
     total = len(widths) * len(temperatures)
     with tqdm(total=total, desc="theory", unit="point", disable=not progress) as bar:
-        widest = limit, None
+        widest = limit
         for j in sorted(range(len(temperatures)), key=lambda j: -temperatures[j]):
             temperature = jnp.asarray(temperatures[j], jnp.float64)
             problem = problem._replace(temperature=temperature)
@@ -184,7 +185,7 @@ def sweep(
                 grid[i][j], end = _minimise(problem, data, width, start, hessian, heads=heads)
                 if not grid[i][j].converged:
                     # the neighbour may have led astray: start as `solve` does
-                    grid[i][j], end = _minimise(problem, data, width, limit, heads=heads)
+                    grid[i][j], end = _minimise(problem, data, width, *limit, heads=heads)
                 start, hessian = end.point, end.hessian
                 ends.append(end)
                 bar.update()
@@ -206,15 +207,15 @@ def _ahead(before: action.Factors, now: action.Factors, x_before, x_now, x_next)
     return jax.tree.map(extend, before, now)
 
 
-def _prepare(problem: Problem) -> tuple[action.Data, action.Factors]:
-    """Kernels and a starting point, if the numbers are such that there is an action."""
-    data, start, size = _prepared(problem._replace(heads=None), heads=problem.heads)
+def _prepare(problem: Problem) -> tuple[action.Data, action.Factors, Array]:
+    """Kernels, a start and a first Hessian, if the numbers are such that there is an action."""
+    data, start, hessian, size = _prepared(problem._replace(heads=None), heads=problem.heads)
     if not _inputs.is_traced(size) and not np.isfinite(size):
         raise ValueError(
             "xi or y is too large beside the temperature: the action overflows double precision; "
             "divide xi and y by a common factor and the temperature by its square"
         )
-    return data, start
+    return data, start, hessian
 
 
 @functools.partial(jax.jit, static_argnames="heads")
@@ -231,7 +232,10 @@ def _prepared(problem: Problem, *, heads: tuple[int, ...]):
     size = ratio + problem.y @ problem.y / data.temperature
     # the GP limit, made smaller only where rounding would deny its kernel a Cholesky factor
     shrink = jnp.minimum(_LARGEST_RATIO / ratio, 1.0) ** (0.5 / (len(heads) + 1))
-    return data, action.gp_limit(heads, shrink), size
+    start = action.gp_limit(heads, shrink)
+    dense = _forms_hessian(action.unknowns(heads), len(data.y))
+    hessian = action.entropy_hessian(start, heads) if dense else jnp.zeros((0, 0))
+    return data, start, hessian, size
 
 
 def _forms_hessian(unknowns: int, rows: int) -> bool:
@@ -241,14 +245,11 @@ def _forms_hessian(unknowns: int, rows: int) -> bool:
 
 @functools.partial(jax.jit, static_argnames="heads")
 def _minimise(
-    problem: Problem, data: action.Data, width, start, hessian=None, *, heads: tuple[int, ...]
+    problem: Problem, data: action.Data, width, start, hessian, *, heads: tuple[int, ...]
 ) -> tuple[Theory, Minimum]:
     """The compiled core: from a start to a `Theory`, and where a similar one may start."""
     problem = problem._replace(heads=heads)
     unknowns = action.unknowns(heads)
-    dense = _forms_hessian(unknowns, len(data.y))
-    if dense and hessian is None:
-        hessian = action.entropy_hessian(start, heads)
     end = minimise(
         lambda B, step: action.value_and_gradient(B, step, data, width, heads),
         lambda B, step: action.move(B, step, heads),
@@ -257,7 +258,7 @@ def _minimise(
         tolerance=_AIM,
         most=_MOST_EVALUATIONS,
         block=max(1, 2**25 // len(data.y) ** 2),
-        dense=dense,
+        dense=_forms_hessian(unknowns, len(data.y)),
         hessian=hessian,
     )
     levels, entropy = levels_of(end.point, problem)
