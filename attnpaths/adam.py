@@ -63,7 +63,7 @@ def solve_adam(
         theory = _run(*setting, rate, steps, tolerance, jnp.asarray(target), heads=problem.heads)
         evaluations += int(theory.evaluations)
         if jnp.isfinite(theory.action):
-            warn_unless_converged([theory])
+            warn_unless_converged([theory], "Give Adam more steps or a smaller learning_rate")
             return dataclasses.replace(theory, evaluations=jnp.asarray(evaluations))
     raise ValueError(
         "learning_rate must be smaller: Adam leaves the positive matrices on this xi, y and "

@@ -169,7 +169,11 @@ def levels_of(B: action.Factors, problem: Problem):
     return (*reversed(scaled[1:]), scaled[0][0, 0]), entropy
 
 
-def warn_unless_converged(theories: Sequence[Theory]) -> None:
+def warn_unless_converged(
+    theories: Sequence[Theory],
+    advice: str = "Such problems need more steps than the minimiser takes or more digits than "
+    "double precision has: raise the temperature or the width",
+) -> None:
     """Say so when a result is not a minimum."""
     if any(_inputs.is_traced(theory.converged) for theory in theories):
         return
@@ -180,7 +184,7 @@ def warn_unless_converged(theories: Sequence[Theory]) -> None:
             f"{len(failed)} of {len(theories)} solutions did not converge; the worst, at width "
             f"{float(worst.width):g} and temperature {float(worst.temperature):g}, has a gradient "
             f"of {float(worst.gradient_norm):.1e} after {int(worst.evaluations)} evaluations. "
-            "Double precision does not resolve this problem: raise the temperature or rescale xi",
+            + advice,
             RuntimeWarning,
             stacklevel=3,
         )

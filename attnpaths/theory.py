@@ -45,7 +45,7 @@ def solve(
     (H₁, …, H_L) with ∏H_ℓ = Π, the width N ≥ 1 (`inf` is the GP limit), the temperature
     𝒯 > 0 and the prior variance σ². Numbers of lower precision are promoted to float64. Works
     under `jax.vmap` and `jax.jit` over all arrays and over width, temperature and prior
-    variance; `sweep` is faster for a grid.
+    variance; `sweep` is faster for a grid. It cannot be differentiated.
 
     The minimiser is a trust-region Newton method on the factor form, from the GP limit. It was
     chosen by measurement; `benchmarks/optimisers.py` prints the comparison. On the paper's

@@ -69,7 +69,7 @@ def scale_of(result):
     return 1 + (len(result.y) + fit) / float(result.width)
 
 
-failures = []
+solved, failures = [], []
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape)))
@@ -93,10 +93,13 @@ def test_every_problem_converges(shape):
             assert [warning.category for warning in caught] == [RuntimeWarning]
             assert "did not converge" in str(caught[0].message)
             failures.append((shape, i, setting))
+    solved.append(shape)
 
 
 def test_nearly_all_problems_converged():
     assert PROBLEMS >= 300
+    if len(solved) < len(SHAPES):
+        pytest.skip("counts what the tests above it found: run the whole file")
     assert len(failures) <= PROBLEMS // 100, failures
 
 
@@ -118,7 +121,7 @@ def test_no_other_minimiser_does_better(shape):
         xi, y, setting = draw(rng, heads, examples, dim)
         result = theory.solve(xi, y, heads=heads, **setting)
         width = jnp.asarray(setting["width"])
-        data, _ = theory._prepare(check(xi, y, heads, *list(setting.values())[1:]))
+        data = theory._prepare(check(xi, y, heads, *list(setting.values())[1:]))[0]
         other = scipy.optimize.minimize(
             lambda step, *rest: jax.tree.map(np.asarray, objective(step, *rest)),
             np.zeros(action.unknowns(heads)),
