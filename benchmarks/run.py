@@ -32,7 +32,7 @@ def machine():
     return (
         f"Measured on {datetime.date.today()}: {names[0]}, {os.cpu_count()} cores, "
         f"{psutil.virtual_memory().total / 2**30:.0f} GiB, Python {platform.python_version()}, "
-        f"JAX {jax.__version__}. Times are medians within this run."
+        f"JAX {jax.__version__}. Times are medians within the run of each table."
     )
 
 
@@ -53,7 +53,7 @@ def main():
     readme = HERE.parent / "README.md"
     before, rest = readme.read_text(encoding="utf-8").split(START)
     _, after = rest.split(END)
-    replace(readme, before + START + "\n" + "\n\n".join(parts[:3]) + "\n\n" + END + after)
+    replace(readme, before + START + "\n" + "\n\n".join(parts[:4]) + "\n\n" + END + after)
     print(text)
 
 
