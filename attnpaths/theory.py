@@ -49,10 +49,10 @@ def solve(
 
     The minimiser is a trust-region Newton method on the factor form, from the GP limit. It was
     chosen by measurement; `benchmarks/optimisers.py` prints the comparison. On the paper's
-    problem it needs a third to a tenth of the evaluations of BFGS and L-BFGS in optimistix and
-    scipy, which end at gradients near 1e-8, where the rounding of the action blinds their line
-    searches. L-BFGS of optax is the best of the ready-made ones and as fast there, but, like
-    the others, leaves some hard problems (narrow, cold, nearly equal paths) unsolved. Newton's
+    problem it needs fewer evaluations than BFGS and L-BFGS in optimistix and scipy, most of
+    which stop at gradients near 1e-8, where the rounding of the action blinds line searches.
+    L-BFGS of optax is the best of the ready-made ones and as fast there, but, like the others,
+    leaves some hard problems (narrow, cold, nearly equal paths) unsolved. Newton's
     method in scipy (trust-exact) solves nearly all, but cannot be compiled or mapped.
 
     >>> xi = jax.random.normal(jax.random.key(0), (20, 4, 3))
