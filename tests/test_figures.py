@@ -11,6 +11,7 @@ import pytest
 
 from attnpaths import figures
 from attnpaths.book import accessible_name, half_math
+from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = list(figures.PATH_COLOURS)
@@ -132,7 +133,7 @@ def luminance(colour):
     "colour",
     [
         *figures.PATH_COLOURS.values(),
-        *("#" + bytes(c).hex() for c in (figures.ACCENT, figures.OPPOSITE, figures.NEUTRAL)),
+        *("#" + bytes(c).hex() for c in (ACCENT, OPPOSITE, NEUTRAL)),
     ],
 )
 @pytest.mark.parametrize("page", ["#ffffff", "#14181e"])

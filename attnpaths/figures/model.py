@@ -1,8 +1,4 @@
-"""Plotly figures: one function per picture, data in, `go.Figure` out.
-
-The page lends a figure its own ink and background, in light and in dark, so colours set here
-are seen on both. Every figure says in `layout.meta["alt"]` what it shows.
-"""
+"""Pictures of the model: a chain, attention maps, and what each path looks at."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,101 +7,7 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-# The paper's colours, told apart with any kind of colour vision and on any background.
-PATH_COLOURS = {
-    "good": "#25a777",
-    "adversarial (1,2)": "#ee2f2a",
-    "denoising": "#1f5ed8",
-    "adversarial (2,2)": "#c96ebf",
-}
-# for what belongs to no path
-ACCENT, OPPOSITE, NEUTRAL = (31, 119, 190), (213, 94, 0), (128, 136, 144)
-
-
-def accuracy_against_width(
-    widths: ArrayLike, accuracy: ArrayLike, limits: Mapping[str, float]
-) -> go.Figure:
-    """Test accuracy against N, with the accuracy of each GP in `limits` as a level line.
-
-    >>> figure = accuracy_against_width(np.array([10, 100]), np.ones(2), {"GP limit": 0.7})
-    >>> [trace.name for trace in figure.data]
-    ['theory', 'GP limit']
-    """
-    widths, accuracy = np.asarray(widths), np.asarray(accuracy)
-    figure = go.Figure()
-    figure.add_scatter(
-        x=widths,
-        y=accuracy,
-        name="theory",
-        mode="lines+markers",
-        line={"color": _rgba(ACCENT), "width": 3},
-        marker={"size": 8},
-    )
-    for (name, level), dash in zip(limits.items(), ("solid", "dash", "dot"), strict=False):
-        figure.add_scatter(
-            x=[widths.min(), widths.max()],
-            y=[level, level],
-            name=name,
-            mode="lines",
-            line={"color": _rgba(OPPOSITE), "width": 2, "dash": dash},
-        )
-    figure.update_xaxes(title="width N", type="log", dtick=1)
-    figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
-    levels = ", ".join(f"{name} {level:.3f}" for name, level in limits.items())
-    return _named(
-        figure,
-        f"Test accuracy against width: {accuracy[0]:.3f} at N = {widths[0]:g}, "
-        f"{accuracy[-1]:.3f} at N = {widths[-1]:g}. Level lines: {levels}.",
-    )
-
-
-def order_parameters(matrices: Mapping[str, ArrayLike], names: Sequence[str]) -> go.Figure:
-    """Order parameters U `[Π, Π]` side by side, every entry written out, one title for each.
-
-    The depth of the colour is relative to the largest entry of each matrix.
-
-    >>> figure = order_parameters({"GP limit": np.eye(2)}, ["good", "denoising"])
-    >>> figure.data[0].z.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    short = [name.replace(" (", "<br>(") for name in names]
-    figure = make_subplots(
-        1, len(matrices), shared_yaxes=True, subplot_titles=list(matrices), horizontal_spacing=0.05
-    )
-    # pale enough for the page's ink to be read on it
-    scale = _signed(0.75)
-    for column, U in enumerate(matrices.values(), start=1):
-        U = np.asarray(U)
-        largest = np.abs(U).max()
-        figure.add_heatmap(
-            row=1,
-            col=column,
-            x=short,
-            y=short,
-            z=U,
-            zmin=-largest,
-            zmax=largest,
-            colorscale=scale,
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            hovertemplate="U = %{z:.4f}<extra></extra>",
-        )
-        for (i, j), value in np.ndenumerate(U):
-            # -0.0 is written as 0.0
-            text = f"{round(float(value), 1) + 0.0:.1f}".replace("-", "−")
-            figure.add_annotation(
-                row=1, col=column, x=short[j], y=short[i], text=text, showarrow=False
-            )
-    figure.update_xaxes(tickangle=-90, showgrid=False)
-    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True)
-    figure.update_layout(height=380, margin={"t": 40, "b": 100})
-    spoken = "; ".join(
-        f"{title}: {', '.join(f'{n} {u:.2f}' for n, u in zip(names, np.diag(U), strict=True))}"
-        for title, U in matrices.items()
-    )
-    return _named(figure, f"Order parameters as matrices. Diagonal entries, {spoken}.")
+from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba, signed
 
 
 def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
@@ -124,10 +26,10 @@ def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
         x=steps,
         y=states,
         mode="lines+markers",
-        line={"color": _rgba(NEUTRAL), "width": 1},
+        line={"color": rgba(NEUTRAL), "width": 1},
         marker={
             "size": 9,
-            "color": np.where(states > 0, _rgba(ACCENT), _rgba(OPPOSITE)),
+            "color": np.where(states > 0, rgba(ACCENT), rgba(OPPOSITE)),
             "symbol": np.where(states > 0, "circle", "square"),
         },
         hovertemplate="token %{x}<extra></extra>",
@@ -140,7 +42,7 @@ def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
         z=tokens.T,
         zmin=-largest,
         zmax=largest,
-        colorscale=_signed(1.0),
+        colorscale=signed(1.0),
         showscale=False,
         hovertemplate="token %{x}, feature %{y}: %{z:.2f}<extra></extra>",
     )
@@ -151,7 +53,7 @@ def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
     figure.update_xaxes(row=2, col=1, title="token t")
     figure.update_layout(height=430, showlegend=False)
     flips = int(np.sum(states[1:] != states[:-1]))
-    return _named(
+    return named(
         figure,
         f"A chain of {len(states)} hidden states, plus or minus, which flips {flips} times; below "
         f"it the {tokens.shape[1]} noisy features of each token.",
@@ -179,7 +81,7 @@ def attention_maps(maps: Mapping[str, ArrayLike]) -> go.Figure:
         vertical_spacing=0.1,
     )
     # the square root lets weights of a few per cent be seen beside a one
-    faint = [[z, _rgba(ACCENT, z**0.5)] for z in (0.0, 0.01, 0.04, 0.1, 0.25, 0.5, 1.0)]
+    faint = [[z, rgba(ACCENT, z**0.5)] for z in (0.0, 0.01, 0.04, 0.1, 0.25, 0.5, 1.0)]
     for i, omega in enumerate(maps.values()):
         figure.add_heatmap(
             row=i // columns + 1,
@@ -200,7 +102,7 @@ def attention_maps(maps: Mapping[str, ArrayLike]) -> go.Figure:
     spoken = "; ".join(
         f"{name}, largest weight {np.max(omega):.2f}" for name, omega in maps.items()
     )
-    return _named(figure, f"Attention maps, key by query: {spoken}.")
+    return named(figure, f"Attention maps, key by query: {spoken}.")
 
 
 def path_tokens(weights: ArrayLike, names: Sequence[str]) -> go.Figure:
@@ -223,7 +125,7 @@ def path_tokens(weights: ArrayLike, names: Sequence[str]) -> go.Figure:
             x=np.arange(len(heights)),
             y=heights,
             name=name,
-            marker={"color": PATH_COLOURS.get(name, _rgba(NEUTRAL)), "line": {"width": 0}},
+            marker={"color": PATH_COLOURS.get(name, rgba(NEUTRAL)), "line": {"width": 0}},
             hovertemplate="token %{x}: %{y:.3f}<extra></extra>",
         )
     figure.update_xaxes(showgrid=False)
@@ -234,7 +136,7 @@ def path_tokens(weights: ArrayLike, names: Sequence[str]) -> go.Figure:
         f"{name} mostly on token {int(np.argmax(heights))}, with {np.max(heights):.2f}"
         for name, heights in zip(names, weights, strict=True)
     )
-    return _named(figure, f"Weight of each input token along each path: {spoken}.")
+    return named(figure, f"Weight of each input token along each path: {spoken}.")
 
 
 def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
@@ -252,31 +154,13 @@ def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
                 y=count,
                 name=f"{name}, H = {h}",
                 mode="lines+markers",
-                line={"color": _rgba(rgb), "dash": dash},
+                line={"color": rgba(rgb), "dash": dash},
             )
     figure.update_xaxes(title="layers L", dtick=1)
     figure.update_yaxes(title="number", type="log", dtick=2, exponentformat="power")
     spoken = "; ".join(
         f"H = {h}: {h ** int(depth[-1])} paths, {h * int(depth[-1])} heads" for h in heads
     )
-    return _named(
+    return named(
         figure, f"Numbers of paths and of heads against depth. At L = {depth[-1]}, {spoken}."
     )
-
-
-def _named(figure: go.Figure, alt: str) -> go.Figure:
-    return figure.update_layout(meta={"alt": alt})
-
-
-def _signed(depth: float) -> list:
-    """A colour scale around zero, where the page shows through."""
-    return [
-        [0, _rgba(OPPOSITE, depth)],
-        [0.5, _rgba(OPPOSITE, 0.0)],
-        [0.5, _rgba(ACCENT, 0.0)],
-        [1, _rgba(ACCENT, depth)],
-    ]
-
-
-def _rgba(rgb: tuple[int, int, int], alpha: float = 1.0) -> str:
-    return f"rgba({', '.join(map(str, rgb))}, {alpha:g})"

@@ -1,0 +1,20 @@
+"""Plotly figures: one function per picture, data in, `go.Figure` out.
+
+The page lends a figure its own ink and background, in light and in dark, so colours set here
+are seen on both. Every figure says in `layout.meta["alt"]` what it shows.
+"""
+
+from attnpaths.figures.model import attention_maps, chain, path_count, path_tokens
+from attnpaths.figures.style import PATH_COLOURS, with_slider
+from attnpaths.figures.theory import accuracy_against_width, order_parameters
+
+__all__ = [
+    "PATH_COLOURS",
+    "accuracy_against_width",
+    "attention_maps",
+    "chain",
+    "order_parameters",
+    "path_count",
+    "path_tokens",
+    "with_slider",
+]
