@@ -1,5 +1,5 @@
-// Draws the page's Plotly figures in the page's own colours and width, and makes what
-// scrolls sideways reachable by keyboard.
+// Draws the page's Plotly figures in the page's own colours and width, turns their sliders into
+// native ones, starts explorers, and makes what scrolls sideways reachable by keyboard.
 (() => {
   const NARROW = 520;
 
@@ -35,14 +35,15 @@
     };
   };
 
-  const layoutFor = (figure, width) => {
-    const layout = structuredClone(figure.layout ?? {});
+  const layoutFor = (figure, frame, width) => {
+    const layout = structuredClone(frame?.layout ?? figure.layout ?? {});
     delete layout.width;
+    delete layout.sliders;
     layout.autosize = true;
-    layout.template = template(layout.template);
+    layout.template = template(figure.layout?.template);
     layout.margin = { l: 60, r: 20, t: layout.title ? 60 : 20, b: 55, ...layout.margin };
     if (width < NARROW) {
-      const top = figure.layout?.margin?.t ?? (layout.title ? 50 : 15);
+      const top = (frame ?? figure).layout?.margin?.t ?? (layout.title ? 50 : 15);
       layout.margin = { ...layout.margin, l: 45, r: 10, t: top };
       layout.legend = { ...layout.legend, orientation: 'h', x: 0, xanchor: 'left', y: -0.25, yanchor: 'top' };
       layout.font = { size: 11, ...layout.font };
@@ -55,10 +56,49 @@
   const draw = async (box) => {
     box.dataset.drawn = '';
     box.width = box.clientWidth;
-    const { data, frames, config } = box.figure;
-    const layout = layoutFor(box.figure, box.width);
-    await Plotly.react(box, { data, layout, frames, config: { displayModeBar: false, ...config } });
+    const { data, config } = box.frame ?? box.figure;
+    const layout = layoutFor(box.figure, box.frame, box.width);
+    if (layout.meta?.alt) box.setAttribute('aria-label', layout.meta.alt);
+    // Plotly writes into what it is given, and a frame is shown again
+    await Plotly.react(box, { data: structuredClone(data), layout, config: { displayModeBar: false, ...config } });
     box.dataset.drawn = document.documentElement.dataset.theme;
+  };
+
+  let sliders = 0;
+  const addSlider = (box) => {
+    const slider = box.figure.layout?.sliders?.[0];
+    if (!slider) return;
+    sliders += 1;
+    const id = `slider-${sliders}`;
+    const name = slider.currentvalue?.prefix?.replace(/:\s*$/, '') ?? 'setting';
+    const label = Object.assign(document.createElement('label'), { htmlFor: id, textContent: name });
+    const input = Object.assign(document.createElement('input'), { type: 'range', id, min: 0, max: slider.steps.length - 1, step: 1 });
+    input.value = slider.active ?? 0;
+    const output = document.createElement('output');
+    output.htmlFor = id;
+    const frames = new Map(box.figure.frames.map((frame) => [frame.name, frame]));
+    const show = () => {
+      const step = slider.steps[input.value];
+      output.textContent = step.label;
+      input.setAttribute('aria-valuetext', step.label);
+      box.frame = frames.get(step.args[0][0]);
+    };
+    input.addEventListener('input', () => { show(); draw(box); });
+    show();
+    const control = document.createElement('div');
+    control.className = 'figure-slider';
+    control.append(label, input, output);
+    box.before(control);
+  };
+
+  const startExplorers = async () => {
+    const places = [...document.querySelectorAll('.explorer-place')];
+    if (!places.length) return;
+    const { module, grid } = window.explorer;
+    // from disk a page may not import a file, but it may import what it holds
+    const address = URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
+    const { mount } = await import(address);
+    for (const place of places) mount(place, grid, JSON.parse(place.dataset.setting));
   };
 
   // Plotly's own `responsive` follows the window, and misses a sidebar that opens or closes.
@@ -77,6 +117,7 @@
     const resized = new ResizeObserver((entries) => entries.forEach(follow));
     for (const box of boxes) {
       box.figure = JSON.parse(box.nextElementSibling.textContent);
+      addSlider(box);
       await draw(box);
       resized.observe(box);
     }
@@ -95,6 +136,7 @@
   };
 
   addEventListener('load', async () => {
+    await startExplorers();
     await startFigures();
     await window.MathJax?.startup?.promise;
     // the article changes size with the window, with a sidebar, and when hidden code is shown

@@ -20,6 +20,8 @@ from sphinx.util.docutils import SphinxRole
 
 PACKAGE = Path(__file__).resolve().parent
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
+EXPLORER_MIME = "application/vnd.attnpaths.explorer+json"
+EXPLORER_SCRIPT = "explorer-markov.js"
 DEFAULT_HEIGHT = 400
 # of MathJax's 24 MB, what the SVG build can ask for
 MATHJAX_PARTS = ("tex-mml-svg.js", "input/tex/extensions", "output/svg/fonts", "a11y", "sre")
@@ -51,8 +53,8 @@ def half_math(part) -> list[str]:
 def figure_html(figure: dict) -> str:
     """Write the empty box of a Plotly figure and, after it, the JSON that ``book.js`` draws."""
     layout = figure.get("layout") or {}
-    # controls must stay reachable, and role="img" hides what is inside it
-    role = "group" if layout.get("sliders") or layout.get("updatemenus") else "img"
+    # controls must stay reachable, and role="img" hides what is inside it; sliders are moved out
+    role = "group" if layout.get("updatemenus") else "img"
     label = html.escape(accessible_name(layout), quote=True)
     # so that no text of the figure can end the script element
     body = json.dumps(figure, separators=(",", ":")).replace("</", "<\\/")
@@ -89,6 +91,44 @@ class PlotlyRenderer:
         return [nodes.raw(text=figure_html(figure), format="html", classes=["output"])]
 
 
+class ExplorerRenderer:
+    """Give a page the place, the front end and the stored answers of an explorer."""
+
+    mime_priority_overrides = (("html", EXPLORER_MIME, 1),)
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        """Return the nodes for one explorer, or None to leave the output to others."""
+        if inline or data.mime_type != EXPLORER_MIME:
+            return None
+        content = data.content if isinstance(data.content, dict) else json.loads(data.content)
+        write_explorer(renderer.renderer.sphinx_env.app)
+        renderer.add_js_file("explorer", EXPLORER_SCRIPT, {"defer": "defer"})
+        setting = html.escape(json.dumps(content["setting"]), quote=True)
+        place = f'<div class="explorer-place" data-setting="{setting}"></div>'
+        return [nodes.raw(text=place, format="html", classes=["output"])]
+
+
+def write_explorer(app):
+    """Write the script with the explorer's front end and its grid of answers, if not there."""
+    script = Path(app.outdir) / "_static" / EXPLORER_SCRIPT
+    root = Path(app.srcdir)
+    stored = root / "_build" / f".explorer-{source_key(PACKAGE, root / 'requirements.txt')}.json"
+    if not stored.exists():
+        from attnpaths import explorer
+
+        logger.info("computing the explorer's grid, which takes minutes")
+        stored.parent.mkdir(exist_ok=True)
+        for old in stored.parent.glob(".explorer-*"):
+            old.unlink()
+        unfinished = stored.with_suffix(".part")
+        unfinished.write_text(json.dumps(explorer.grid(), separators=(",", ":")), "utf-8")
+        unfinished.rename(stored)
+    module = json.dumps((PACKAGE / "explorer.js").read_text("utf-8"))
+    grid = stored.read_text("utf-8")
+    script.write_text(f"window.explorer = {{module: {module}, grid: {grid}}};\n", "utf-8")
+
+
 def source_key(package: Path, requirements: Path) -> str:
     """Hash all that can change a cell's output besides the cell: the library and its pins."""
     files = [
@@ -96,8 +136,9 @@ def source_key(package: Path, requirements: Path) -> str:
         for path in sorted(package.rglob("*"))
         if path.is_file()
         and "__pycache__" not in path.parts
-        # this extension only lays out what the cells gave
-        and not (path.parent == package and path.stem == "book")
+        # this extension, scripts and styles only lay out what the cells gave
+        and path != package / "book.py"
+        and path.suffix not in (".js", ".css")
     ]
     digest = hashlib.sha256(requirements.read_bytes() if requirements.exists() else b"")
     for path in files:
@@ -121,7 +162,7 @@ def copy_scripts(app):
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     shutil.copy(resources.files("plotly") / "package_data" / "plotly.min.js", static)
-    for name in ("book.js", "book.css"):
+    for name in ("book.js", "book.css", "explorer.css"):
         shutil.copy(PACKAGE / name, static)
     # the folder's name has hyphens, so it cannot be found by importing it
     mathjax = metadata.distribution("sphinx-mathjax-offline").locate_file(
@@ -192,6 +233,7 @@ def name_citations(app, pagename, templatename, context, doctree):
 def setup(app):
     """Register everything with Sphinx."""
     app.add_css_file("book.css", priority=900)
+    app.add_css_file("explorer.css", priority=900)
     app.add_js_file("book.js", loading_method="defer")
     app.add_role("runtime", RuntimeRole())
     app.connect("config-inited", choose_cache)

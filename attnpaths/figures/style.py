@@ -53,9 +53,11 @@ def with_slider(figures: Mapping[str, go.Figure], label: str, active: int = 0) -
     if len(kinds) != 1:
         raise ValueError(f"the figures must have the same traces; got {sorted(kinds)}")
     whole = go.Figure(shown[active])
+    # the template is the same for all, and long
+    layouts = [figure.layout.to_plotly_json() | {"template": None} for figure in shown]
     whole.frames = [
-        go.Frame(name=name, data=figure.data, layout=figure.layout)
-        for name, figure in figures.items()
+        go.Frame(name=name, data=figure.data, layout=layout)
+        for name, figure, layout in zip(names, shown, layouts, strict=True)
     ]
     still = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}}
     steps = [{"label": name, "method": "animate", "args": [[name], still]} for name in names]
