@@ -29,6 +29,7 @@ DRAWN = {
     "chain": figures.chain(np.array([1, 1, -1, -1, 1]), RNG.normal(size=(5, 6))),
     "attention": figures.attention_maps({"good": OMEGA, "uniform": np.full((5, 5), 0.2)}),
     "paths": figures.path_tokens(REACH, NAMES),
+    "one path": figures.one_path(OMEGA, REACH[0][:5], "denoising"),
     "count": figures.path_count(range(1, 5), [2, 3]),
 }
 # words that must be in the accessible name: numbers of the data, not only its kind
@@ -38,6 +39,7 @@ SAID = {
     "chain": ["5 hidden states", "flips 2 times", "6 noisy features"],
     "attention": [f"good, largest weight {OMEGA.max():.2f}", "uniform, largest weight 0.20"],
     "paths": [f"good mostly on token {REACH[0].argmax()}, with {REACH[0].max():.2f}"],
+    "one path": ["The denoising path", f"token {(OMEGA @ REACH[0][:5]).argmax()} arrives"],
     "count": ["H = 3: 81 paths, 12 heads"],
 }
 
@@ -187,4 +189,33 @@ def test_paths_are_told_apart_with_any_colour_vision(kind):
 @pytest.mark.parametrize("page", sorted((ROOT / "book").glob("*.md")), ids=lambda page: page.stem)
 def test_drawings_in_the_pages_use_the_same_colours(page):
     used = set(re.findall(r'="(#[0-9a-fA-F]{6})"', page.read_text("utf-8")))
-    assert used <= set(figures.PATH_COLOURS.values())
+    ours = {"#" + bytes(colour).hex() for colour in (ACCENT, OPPOSITE, NEUTRAL)}
+    assert used <= ours | set(figures.PATH_COLOURS.values())
+
+
+def test_a_slider_turns_one_figure_into_others():
+    shown = {name: figures.one_path(OMEGA, REACH[i][:5], name) for i, name in enumerate(NAMES)}
+    figure = figures.with_slider(shown, "path", active=2)
+    assert figure.data == shown["denoising"].data
+    slider = figure.layout.sliders[0]
+    assert slider.active == 2 and slider.currentvalue.prefix == "path: "
+    assert [step.label for step in slider.steps] == [frame.name for frame in figure.frames] == NAMES
+    for frame, name in zip(figure.frames, NAMES, strict=True):
+        assert frame.layout.meta == shown[name].layout.meta
+        assert frame.data[1].marker.color == figures.PATH_COLOURS[name]
+    # the template is long, and the same for all
+    assert all(
+        "template" not in frame["layout"] for frame in json.loads(figure.to_json())["frames"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "active", "said"),
+    [
+        ({"a": go.Figure(go.Bar(y=[1])), "b": go.Figure(go.Scatter(y=[1]))}, 0, "same traces"),
+        ({"a": go.Figure()}, 1, "active must be one of the 1 figures; got 1"),
+    ],
+)
+def test_a_slider_needs_figures_of_one_kind(shown, active, said):
+    with pytest.raises(ValueError, match=said):
+        figures.with_slider(shown, "kind", active)

@@ -4,7 +4,7 @@ The page lends a figure its own ink and background, in light and in dark, so col
 are seen on both. Every figure says in `layout.meta["alt"]` what it shows.
 """
 
-from attnpaths.figures.model import attention_maps, chain, path_count, path_tokens
+from attnpaths.figures.model import attention_maps, chain, one_path, path_count, path_tokens
 from attnpaths.figures.style import PATH_COLOURS, with_slider
 from attnpaths.figures.theory import accuracy_against_width, order_parameters
 
@@ -13,6 +13,7 @@ __all__ = [
     "accuracy_against_width",
     "attention_maps",
     "chain",
+    "one_path",
     "order_parameters",
     "path_count",
     "path_tokens",

@@ -80,8 +80,6 @@ def attention_maps(maps: Mapping[str, ArrayLike]) -> go.Figure:
         horizontal_spacing=0.06,
         vertical_spacing=0.1,
     )
-    # the square root lets weights of a few per cent be seen beside a one
-    faint = [[z, rgba(ACCENT, z**0.5)] for z in (0.0, 0.01, 0.04, 0.1, 0.25, 0.5, 1.0)]
     for i, omega in enumerate(maps.values()):
         figure.add_heatmap(
             row=i // columns + 1,
@@ -89,7 +87,7 @@ def attention_maps(maps: Mapping[str, ArrayLike]) -> go.Figure:
             z=np.asarray(omega),
             zmin=0,
             zmax=1,
-            colorscale=faint,
+            colorscale=faint(),
             showscale=False,
             hovertemplate="key %{y}, query %{x}: %{z:.3f}<extra></extra>",
         )
@@ -139,6 +137,60 @@ def path_tokens(weights: ArrayLike, names: Sequence[str]) -> go.Figure:
     return named(figure, f"Weight of each input token along each path: {spoken}.")
 
 
+def one_path(first: ArrayLike, last: ArrayLike, name: str) -> go.Figure:
+    """What one path of two layers looks at: its first map `[T, T]`, and where it reads it, `[T]`.
+
+    `last` is the column of the second head's map at the token that is read. Below both are the
+    weights with which the input tokens arrive, `first @ last`.
+
+    >>> one_path(np.eye(3), np.array([0.2, 0.3, 0.5]), "good").data[2].y.tolist()
+    [0.2, 0.3, 0.5]
+    """
+    first, last = np.asarray(first), np.asarray(last)
+    arrived = first @ last
+    tokens = np.arange(len(last))
+    figure = make_subplots(
+        3,
+        1,
+        subplot_titles=["first head: key by query", "second head: queries it reads", "together"],
+        row_heights=[0.56, 0.22, 0.22],
+        vertical_spacing=0.12,
+    )
+    colour = PATH_COLOURS.get(name, rgba(NEUTRAL))
+    figure.add_heatmap(
+        row=1,
+        col=1,
+        z=first,
+        zmin=0,
+        zmax=1,
+        colorscale=faint(),
+        showscale=False,
+        hovertemplate="key %{y}, query %{x}: %{z:.3f}<extra></extra>",
+    )
+    for row, heights in ((2, last), (3, arrived)):
+        figure.add_bar(
+            row=row,
+            col=1,
+            x=tokens,
+            y=heights,
+            marker={"color": colour, "line": {"width": 0}},
+            hovertemplate="token %{x}: %{y:.3f}<extra></extra>",
+        )
+    figure.update_xaxes(showgrid=False, range=[-0.5, len(tokens) - 0.5])
+    figure.update_yaxes(row=1, title="key s", autorange="reversed", showgrid=False)
+    figure.update_xaxes(row=1, title="query t")
+    figure.update_xaxes(row=3, title="input token s")
+    for row in (2, 3):
+        figure.update_yaxes(row=row, range=[0, 1], nticks=4)
+    figure.update_layout(height=620, showlegend=False, margin={"t": 40})
+    return named(
+        figure,
+        f"The {name} path. Its second head gives at most {last.max():.2f} to one query; of the "
+        f"input, token {int(arrived.argmax())} arrives with the largest weight, "
+        f"{arrived.max():.2f}.",
+    )
+
+
 def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
     """The number of paths H^L (lines) beside the number of heads H·L (dots), against L.
 
@@ -164,3 +216,8 @@ def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
     return named(
         figure, f"Numbers of paths and of heads against depth. At L = {depth[-1]}, {spoken}."
     )
+
+
+def faint() -> list:
+    """A colour scale from 0 to 1; the square root shows a few per cent beside a one."""
+    return [[z, rgba(ACCENT, z**0.5)] for z in (0.0, 0.01, 0.04, 0.1, 0.25, 0.5, 1.0)]
