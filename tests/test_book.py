@@ -4,11 +4,20 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from attnpaths.book import accessible_name, figure_html, half_math, source_key
+from attnpaths import explorer
+from attnpaths.book import (
+    EXPLORER_SCRIPT,
+    accessible_name,
+    figure_html,
+    half_math,
+    source_key,
+    write_explorer,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = """---
@@ -96,11 +105,12 @@ def test_cells_run_again_for_new_code_only(tmp_path):
 def test_the_cache_key_follows_the_library(tmp_path):
     package, requirements = tmp_path / "attnpaths", tmp_path / "requirements.txt"
     (package / "tasks" / "__pycache__").mkdir(parents=True)
-    files = [package / "theory.py", package / "tasks" / "markov.py", package / "explorer.js"]
+    files = [package / "theory.py", package / "tasks" / "markov.py", package / "data.json"]
     for path in [*files, requirements]:
         path.write_text("a")
     key = source_key(package, requirements)
-    (package / "book.py").write_text("layout only")
+    for name in ("book.py", "book.js", "explorer.js", "explorer.css"):
+        (package / name).write_text("layout only")
     (package / "tasks" / "__pycache__" / "markov.pyc").write_text("x")
     assert source_key(package, requirements) == key
     for path in [*files, requirements]:
@@ -130,3 +140,32 @@ def test_words_beside_math_are_found():
     layout = {"title": {"text": "$x$ of $y$"}, "xaxis": {"title": {"text": "$N$"}}}
     assert half_math({"data": [{"name": "at $N$"}], "layout": layout}) == ["at $N$", "$x$ of $y$"]
     assert half_math({"layout": {"meta": {"alt": "at $N$"}, "title": "5 $"}}) == []
+
+
+def test_the_explorer_s_grid_is_computed_once(tmp_path, monkeypatch):
+    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
+    (tmp_path / "html" / "_static").mkdir(parents=True)
+    script = tmp_path / "html" / "_static" / EXPLORER_SCRIPT
+    calls = []
+    monkeypatch.setattr(explorer, "grid", lambda: calls.append(1) or {"seeds": len(calls)})
+    for _ in range(2):
+        write_explorer(app)
+        assert '"seeds":1' in script.read_text("utf-8")
+    assert len(calls) == 1
+    (tmp_path / "requirements.txt").write_text("numpy==0\n")
+    write_explorer(app)
+    assert '"seeds":2' in script.read_text("utf-8")
+    assert len(list((tmp_path / "_build").iterdir())) == 1
+
+
+def test_an_interrupted_grid_leaves_nothing(tmp_path, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
+    (tmp_path / "html" / "_static").mkdir(parents=True)
+    monkeypatch.setattr(explorer, "grid", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_explorer(app)
+    assert not list(tmp_path.rglob(".explorer-*.json"))
+    assert not list(tmp_path.rglob(EXPLORER_SCRIPT))
