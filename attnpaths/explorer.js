@@ -15,7 +15,7 @@ const SCENES = [
   ['a wide one: N = 1000', { width: 1000, tokens: 30, temperature: 0.01, sigma_perp: 1 }],
   ['drown the good path: σ⊥ = 5', { width: 10, tokens: 30, temperature: 0.01, sigma_perp: 5 }],
   ['drown it as a Gaussian process', { width: 'inf', tokens: 30, temperature: 0.01, sigma_perp: 5 }],
-  ['no noise to filter: σ⊥ = 0', { width: 10, tokens: 30, temperature: 0.01, sigma_perp: 0 }],
+  ['hardly any noise: σ⊥ = 0.1', { width: 10, tokens: 30, temperature: 0.01, sigma_perp: 0.1 }],
   ['heat it up: 𝒯 = 1', { width: 10, tokens: 30, temperature: 1, sigma_perp: 1 }],
   ['short chains: T = 10', { width: 10, tokens: 10, temperature: 0.01, sigma_perp: 1 }],
 ];

@@ -37,14 +37,14 @@ STOPS = {
     "width": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, math.inf),
     "tokens": (10, 20, 30, 40, 50),
     "temperature": (0.001, 0.01, 0.1, 1.0),
-    "sigma_perp": (0.0, 0.5, 1.0, 2.0, 3.0, 5.0),
+    "sigma_perp": (0.1, 0.5, 1.0, 2.0, 3.0, 5.0),
 }
 # where they stop in a notebook, where every value in between can be had too
 FINE_STOPS = {
     "width": (*sorted({round(n) for n in np.geomspace(1, 10_000, 121)}), math.inf),
     "tokens": tuple(range(2, 51)),
     "temperature": tuple(float(f"{t:.3g}") for t in np.geomspace(0.001, 1, 61)),
-    "sigma_perp": tuple(round(0.1 * i, 1) for i in range(51)),
+    "sigma_perp": tuple(round(0.1 * i, 1) for i in range(1, 51)),
 }
 START = {"width": 10, "tokens": 30, "temperature": 0.01, "sigma_perp": 1.0}
 MOST_TOKENS = STOPS["tokens"][-1]

@@ -24,7 +24,7 @@ SETTINGS = [
     ),
     *({"tokens": 30, "sigma_perp": 1.0, "temperature": t, "width": 20} for t in (0.001, 0.1, 1.0)),
     *({"tokens": 30, "sigma_perp": 5.0, "temperature": 0.01, "width": n} for n in (2, 50, 10_000)),
-    *({"tokens": 10, "sigma_perp": 0.0, "temperature": 0.1, "width": n} for n in (5, 200, "inf")),
+    *({"tokens": 10, "sigma_perp": 0.1, "temperature": 0.1, "width": n} for n in (5, 200, "inf")),
     *({"tokens": 50, "sigma_perp": 2.0, "temperature": 1.0, "width": n} for n in (1, 500, 2000)),
     *({"tokens": 40, "sigma_perp": 3.0, "temperature": 0.001, "width": n} for n in (10, 5000)),
     *({"tokens": 20, "sigma_perp": 0.5, "temperature": 0.01, "width": n} for n in (2, 100)),
@@ -162,7 +162,7 @@ def test_it_moves_within_a_frame(page):
 
 
 def test_scenes_set_the_controls_and_reset_brings_them_back(page):
-    choose(page, width=100, tokens=10, temperature=1.0, sigma_perp=0.0)
+    choose(page, width=100, tokens=10, temperature=1.0, sigma_perp=0.1)
     page.find_element(By.CSS_SELECTOR, f"{ROOT} .reset").click()
     first = seen(page)
     assert first["inputs"] == {
@@ -175,7 +175,7 @@ def test_scenes_set_the_controls_and_reset_brings_them_back(page):
     for button in page.find_elements(By.CSS_SELECTOR, f"{ROOT} .scene"):
         button.click()
         shown = seen(page)
-        value = re.search(r"(N|σ⊥|T|𝒯) = (\d+)$", button.text)
+        value = re.search(r"(N|σ⊥|T|𝒯) = ([\d.]+)$", button.text)
         if value:
             name = {"N": "width", "σ⊥": "sigma_perp", "T": "tokens", "𝒯": "temperature"}[value[1]]
             assert shown["inputs"][name] == value[2]
