@@ -20,6 +20,13 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("tests")
 
 
+def pytest_collection_modifyitems(items):
+    """Where tests run in parallel, those that share a fixture stay in one process."""
+    for item in items:
+        browser = "browser" in item.path.parts
+        item.add_marker(pytest.mark.xdist_group("browser" if browser else item.path.name))
+
+
 @pytest.fixture(scope="session")
 def reference():
     """Reads the facts in tests/reference: `reference("markov_data")`."""
