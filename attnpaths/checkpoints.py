@@ -1,0 +1,118 @@
+"""Trained networks on disk: half-precision arrays, no pickle, with their history beside them."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnpaths.network import Network, Weights
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained network, its weights, the label vectors it knows, and how it came about.
+
+    `record` holds the settings and command, the validation curve, the final accuracies, the
+    checksum of the images, the versions and the seconds taken.
+    """
+
+    network: Network
+    weights: Weights | None
+    labels: np.ndarray
+    record: dict[str, Any]
+
+
+def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = True) -> None:
+    """Write a network as half-precision arrays to `path` (.npz), its record beside it (.json).
+
+    Without `values` only the heads are kept, all that the theory needs of a trained network.
+    """
+    path = Path(path)
+    arrays = {"labels": np.asarray(trained.labels)}
+    for i, (k, q) in enumerate(trained.network.heads):
+        arrays |= {f"keys{i}": _half(k), f"queries{i}": _half(q)}
+    if values:
+        arrays |= {"V0": _half(trained.weights.V0), "a": _half(trained.weights.a)}
+        arrays |= {f"V{i + 1}": _half(v) for i, v in enumerate(trained.weights.V)}
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **arrays)
+    with replacing(path.with_suffix(".json")) as temporary:
+        temporary.write_text(json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_weights(
+    path: str | os.PathLike,
+    *,
+    layers: int | None = None,
+    heads: int | None = None,
+    key_dim: int | None = None,
+    width: int | None = None,
+) -> Trained:
+    """Read what `save_weights` wrote; sizes that are given must be those of the file.
+
+    Where the file holds the heads alone, `weights` is None.
+    """
+    path = Path(path)
+    try:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name].astype(np.float64) for name in file.files}
+        count = sum(name.startswith("keys") for name in arrays)
+        pairs = [(arrays[f"keys{i}"], arrays[f"queries{i}"]) for i in range(count)]
+        network = Network(pairs, readout="mean")
+        labels = arrays["labels"]
+        weights = None
+        if "V0" in arrays:
+            values = tuple(arrays[f"V{i + 1}"] for i in range(count))
+            weights = network.check_weights(Weights(arrays["V0"], values, arrays["a"]))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"no weights at {path}; train them with python -m attnpaths.training --out FOLDER"
+        ) from None
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} does not hold the weights of a network: {error}") from error
+    found = {
+        "layers": network.layers,
+        "heads": network.head_counts[0],
+        "key_dim": pairs[0][0].shape[1],
+        "width": None if weights is None else weights.a.shape[0],
+    }
+    wanted = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width}
+    check_same(path, found, {k: v for k, v in wanted.items() if v is not None})
+    record = path.with_suffix(".json")
+    return Trained(
+        network, weights, labels, json.loads(record.read_text()) if record.exists() else {}
+    )
+
+
+def check_same(path, found: dict, wanted: dict) -> None:
+    """Refuse a file whose settings are not those that are wanted, and name the differences."""
+    differing = {k: v for k, v in wanted.items() if found.get(k) != v}
+    if differing:
+        is_ = ", ".join(f"{k}={found.get(k)}" for k in differing)
+        asked = ", ".join(f"{k}={v}" for k, v in differing.items())
+        raise ValueError(
+            f"{path} is of another network or run: it has {is_} but {asked} was asked for; "
+            "use its settings, or another folder"
+        )
+
+
+@contextlib.contextmanager
+def replacing(path: Path):
+    """A temporary name that takes the place of `path` once it is written whole."""
+    temporary = path.with_name(path.name + ".new")
+    yield temporary
+    os.replace(temporary, path)
+
+
+def _half(array) -> np.ndarray:
+    array = np.asarray(array)
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise ValueError(f"weights up to {np.abs(array).max():g} do not fit in half precision")
+    return half
