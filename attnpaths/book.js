@@ -130,7 +130,7 @@
 
   const reachScrollers = () => {
     for (const box of document.querySelectorAll(SCROLLERS)) {
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute('tabindex');
     }
   };
