@@ -20,6 +20,7 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("tests")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Where tests run in parallel, those that share a fixture stay in one process."""
     for item in items:
