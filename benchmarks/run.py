@@ -12,7 +12,7 @@ import jax
 import psutil
 from tqdm import tqdm
 
-from benchmarks import against_adam, grid, growth, live, optimisers, sampling
+from benchmarks import against_adam, grid, growth, live, optimisers
 
 HERE = Path(__file__).parent
 START, END = "<!-- benchmarks: made by `make bench` -->\n", "<!-- end of benchmarks -->"
@@ -46,7 +46,7 @@ def replace(path, text):
 def main():
     """Measure everything, then write."""
     parts = [machine()]
-    for module in tqdm((against_adam, grid, growth, live, optimisers, sampling), unit="table"):
+    for module in tqdm((against_adam, grid, growth, live, optimisers), unit="table"):
         parts.append(module.report())
     text = "\n\n".join(parts) + "\n"
     replace(HERE / "results.md", text)

@@ -20,12 +20,16 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("tests")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Where tests run in parallel, those that share a fixture stay in one process."""
-    for item in items:
-        browser = "browser" in item.path.parts
-        item.add_marker(pytest.mark.xdist_group("browser" if browser else item.path.name))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixture(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "browser" if nodeid.startswith("tests/browser/") else nodeid.split("::")[0]
+
+    return ByFixture(config, log)
 
 
 @pytest.fixture(scope="session")
