@@ -1,6 +1,7 @@
 """Tests run with every annotated shape checked, and with implicit broadcasting forbidden."""
 
 import json
+import re
 from pathlib import Path
 
 from jaxtyping import install_import_hook
@@ -10,6 +11,7 @@ install_import_hook("attnpaths", "beartype.beartype")
 import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import jaxtyping  # noqa: E402
+import plotly.graph_objects as go  # noqa: E402
 import pytest  # noqa: E402
 
 from attnpaths.tasks import markov  # noqa: E402
@@ -52,3 +54,22 @@ def paper():
 def as_users_see_it(monkeypatch):
     """No shape checks: wrong kinds of argument reach the library's own error messages."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="session")
+def fits_the_page():
+    """Checks a figure: it says these words, and leaves ink, size and fonts to the page."""
+    from attnpaths.book import accessible_name, half_math
+
+    def check(figure, words):
+        assert isinstance(figure, go.Figure)
+        drawn = json.loads(figure.to_json())
+        layout = drawn["layout"]
+        assert words and all(word in accessible_name(layout) for word in words)
+        assert half_math(drawn) == []
+        layout.pop("template")
+        assert not {"width", "font", "paper_bgcolor", "plot_bgcolor"} & layout.keys()
+        axes = [value for key, value in layout.items() if re.match("[xy]axis", key)]
+        assert not any("tickfont" in axis or "color" in axis for axis in axes)
+
+    return check

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 import pytest
 
 from attnpaths import figures
-from attnpaths.book import accessible_name, half_math
 from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,21 +44,8 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_says_what_it_shows(name):
-    figure = json.loads(DRAWN[name].to_json())
-    assert all(words in accessible_name(figure["layout"]) for words in SAID[name])
-    assert half_math(figure) == []
-
-
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_leaves_ink_and_size_to_the_page(name):
-    assert isinstance(DRAWN[name], go.Figure)
-    layout = json.loads(DRAWN[name].to_json())["layout"]
-    layout.pop("template")
-    assert "width" not in layout
-    assert "font" not in layout and "paper_bgcolor" not in layout and "plot_bgcolor" not in layout
-    axes = [value for key, value in layout.items() if re.match("[xy]axis", key)]
-    assert not any("tickfont" in axis or "color" in axis for axis in axes)
+def test_a_figure_fits_the_page_and_says_what_it_shows(name, fits_the_page):
+    fits_the_page(DRAWN[name], SAID[name])
 
 
 def test_accuracy_and_level_lines():
