@@ -44,12 +44,12 @@ def test_a_result_that_is_not_finite_is_refused(tmp_path):
 
 def test_other_data_are_refused(tmp_path):
     results.collect("study", {"one": lambda: 1}, data={"letters": "aa"}, folder=tmp_path)
-    with pytest.raises(ValueError, match="letters.*again"):
+    with pytest.raises(ValueError, match=r"letters.*again"):
         results.collect("study", {"two": lambda: 2}, data={"letters": "bb"}, folder=tmp_path)
 
 
 def test_a_missing_study_says_how_to_make_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match="python -m attnpaths.results.study"):
+    with pytest.raises(FileNotFoundError, match=r"python -m attnpaths\.results\.study"):
         results.read("study", tmp_path)
 
 
