@@ -5,11 +5,14 @@ Listed in ``_config.yml``; the library itself never imports it.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import html
 import json
+import os
 import re
 import shutil
+import tempfile
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -230,6 +233,16 @@ def name_citations(app, pagename, templatename, context, doctree):
         context["body"] = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
 
 
+def share_compilations(app):
+    """Let the kernels of all pages share what JAX compiles, for this build only."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="attnpaths-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+
+
 def setup(app):
     """Register everything with Sphinx."""
     app.add_css_file("book.css", priority=900)
@@ -237,6 +250,7 @@ def setup(app):
     app.add_js_file("book.js", loading_method="defer")
     app.add_role("runtime", RuntimeRole())
     app.connect("config-inited", choose_cache)
+    app.connect("builder-inited", share_compilations)
     app.connect("builder-inited", copy_scripts)
     app.connect("doctree-read", add_page_facts)
     app.connect("doctree-resolved", fill_runtimes)

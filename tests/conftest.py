@@ -1,8 +1,21 @@
 """Tests run with every annotated shape checked, and with implicit broadcasting forbidden."""
 
+import atexit
 import json
+import os
 import re
+import shutil
+import tempfile
 from pathlib import Path
+
+# read when JAX is imported, here and in the processes that run chapters; with a largest size
+# JAX locks the folder, so that none reads what another has half written
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    COMPILED = tempfile.mkdtemp(prefix="attnpaths-compiled-")
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
+    os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(10**9)
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
 
 from jaxtyping import install_import_hook
 

@@ -1,4 +1,3 @@
-import doctest
 import functools
 import itertools
 import math
@@ -372,11 +371,3 @@ def test_bad_prior(changes, message):
     arguments = {"seed": 0, "width": 4, "dim": 3, "heads": (2,)} | changes
     with pytest.raises(ValueError, match=message):
         Weights.prior(arguments.pop("seed"), **arguments)
-
-
-@pytest.mark.parametrize(
-    "module", [attnpaths.network, attnpaths.paths, attnpaths.tasks.markov], ids=lambda m: m.__name__
-)
-def test_examples_in_the_docstrings(module):
-    result = doctest.testmod(module)
-    assert result.attempted > 3 and result.failed == 0
