@@ -7,11 +7,10 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
 
 Numbers = ArrayLike | Sequence
 
-_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 _DASHES = ("solid", "dash", "dot", "dashdot")
 
 
@@ -106,7 +105,7 @@ def accuracy_with_seeds(
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=_ABOVE, height=430)
+    figure.update_layout(legend=ABOVE, height=430)
     spoken = ", ".join(f"{name} {level:.3f}" for name, level in limits.items())
     return named(
         figure,
@@ -157,7 +156,7 @@ def entries_with_seeds(
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="entry of U")
-    figure.update_layout(legend=_ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=440)
     spoken = "; ".join(
         f"{name} {published[0, i, j]:.2f}, fresh tasks {seeds[:, 0, i, j].mean():.2f} "
         f"± {seeds[:, 0, i, j].std(ddof=1):.2f}"
@@ -200,7 +199,7 @@ def standing(rows: Mapping[str, tuple[float, Numbers]]) -> go.Figure:
     )
     figure.update_xaxes(title="standard deviations from the mean", dtick=1)
     figure.update_yaxes(autorange="reversed", automargin=True, type="category")
-    figure.update_layout(legend=_ABOVE, height=120 + 30 * len(names))
+    figure.update_layout(legend=ABOVE, height=120 + 30 * len(names))
     spoken = ", ".join(f"{name} {score:+.1f}" for name, score in zip(names, scores, strict=True))
     return named(
         figure,
@@ -260,7 +259,7 @@ def overlaps(
     figure.update_xaxes(row=len(published), title="principal component, largest first")
     figure.update_yaxes(title="overlap", range=[0, 1])
     figure.update_layout(
-        height=120 + 190 * len(published), legend={**_ABOVE, "y": 1.08}, margin={"t": 60}
+        height=120 + 190 * len(published), legend={**ABOVE, "y": 1.08}, margin={"t": 60}
     )
     return named(figure, f"Overlap of kernel components with the labels. {'; '.join(spoken)}.")
 
@@ -349,7 +348,7 @@ def accuracy_against_noise(
     )
     figure.update_xaxes(title="noise out of the plane, σ⊥")
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=_ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=440)
     spoken = "; ".join(
         f"{name} from {curve[0]:.3f} to {curve[-1]:.3f}" for name, curve in curves.items()
     )

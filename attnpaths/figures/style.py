@@ -13,6 +13,8 @@ PATH_COLOURS = {
 }
 # for what belongs to no path
 ACCENT, OPPOSITE, NEUTRAL = (31, 119, 190), (213, 94, 0), (128, 136, 144)
+# where a legend takes no width, which a narrow page does not have
+ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def named(figure: go.Figure, alt: str) -> go.Figure:

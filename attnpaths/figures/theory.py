@@ -7,10 +7,9 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, named, rgba, signed
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba, signed
 
 Numbers = ArrayLike | Sequence
-_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 
 
 def accuracy_against_width(
@@ -42,7 +41,7 @@ def accuracy_against_width(
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=_ABOVE)
+    figure.update_layout(legend=ABOVE)
     levels = ", ".join(f"{name} {level:.3f}" for name, level in limits.items())
     return named(
         figure,
@@ -207,7 +206,7 @@ def action_along_line(
         )
     figure.update_xaxes(title="0 is the GP limit, 1 the solution")
     figure.update_yaxes(title="N/2 times the action", range=span)
-    figure.update_layout(legend=_ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=440)
     spoken = (
         f"The action along a line from the GP limit: its minimum is at {steps[lowest]:.2f}, "
         f"where entropy is {entropy[lowest]:.1f} and energy {energy[lowest]:.1f}."
@@ -243,7 +242,7 @@ def accuracies_against_width(widths: Numbers, curves: Mapping[str, Numbers]) -> 
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=_ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=440)
     spoken = "; ".join(
         f"{name} {accuracy[0]:.3f} and {accuracy[-1]:.3f}" for name, accuracy in curves.items()
     )
@@ -275,7 +274,7 @@ def alignments(overlaps: Mapping[str, Numbers]) -> go.Figure:
         spoken.append(f"{name}, {values.max():.2f} at component {int(values.argmax()) + 1}")
     figure.update_xaxes(title="component of the kernel, largest first", showgrid=False)
     figure.update_yaxes(title="overlap with the labels")
-    figure.update_layout(legend=_ABOVE, bargap=0.25, bargroupgap=0)
+    figure.update_layout(legend=ABOVE, bargap=0.25, bargroupgap=0)
     return named(figure, f"Largest overlap with the labels: {'; '.join(spoken)}.")
 
 
