@@ -123,10 +123,30 @@ class Network:
         """The token dimension D, positional part included."""
         return jax.tree.leaves(self.heads)[0].shape[-1]
 
+    @staticmethod
+    def from_attention(omega, x: ArrayLike, readout: int | str):
+        """Attention matrices and tokens of any transformer, as an `attnpaths.attended.Attended`.
+
+        `omega` holds L arrays `[P, H, T, T]`, `[..., s, t]` the weight that query t puts on key
+        s; `x [P, T, D]` the tokens. The result has `features()`, `head_counts` and
+        `apply_paths(weights)`, as a network has.
+
+        >>> import numpy as np
+        >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
+        >>> x = np.arange(60.0).reshape(5, 4, 3)
+        >>> exported = Network.from_attention(network.attention(x), x, readout=0)
+        >>> bool(np.allclose(exported.features(), network.features(x)))
+        True
+        """
+        # attended builds on this module
+        from attnpaths.attended import Attended
+
+        return Attended(omega, x, readout)
+
     def attention(self, x: ArrayLike) -> tuple[Float[Array, "examples heads keys queries"], ...]:
         """Attention matrices of every layer, Ω = softmax over keys s of x_sᵀ W x_t.
 
-        Eq. (attention matrix). `x [P, T, D]` gives L arrays `[P, H, T, T]`, where
+        Eq. 3. `x [P, T, D]` gives L arrays `[P, H, T, T]`, where
         `[..., s, t]` is the weight that query t puts on key s: columns sum to one.
 
         >>> import numpy as np
@@ -139,7 +159,7 @@ class Network:
     def features(self, x: ArrayLike) -> Float[Array, "examples paths dim"]:
         """Attentioned input ξ `[P, Π, D]`: what the readout token sees along each path.
 
-        Eq. (attentioned input); see `attnpaths.paths.attentioned_input`.
+        Eq. 7; see `attnpaths.paths.attentioned_input`.
 
         >>> import numpy as np
         >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
@@ -154,7 +174,7 @@ class Network:
     def apply(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples"]:
         """The network's output f `[P]`, layer by layer.
 
-        Eqs. (input projection), (MHA layer) and (linear readout): x¹ = V⁰x/√D,
+        Eqs. 1, 2 and 4: x¹ = V⁰x/√D,
         xˡ⁺¹_t = (N H_ℓ)^(−1/2) Σ_h Σ_s Vˡʰ xˡ_s Ωˡʰ_st, f = a·xᴸ⁺¹_{t*}/√N.
 
         >>> import numpy as np
@@ -168,7 +188,7 @@ class Network:
     def apply_paths(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples"]:
         """The same output f `[P]`, as a sum over attention paths.
 
-        Eq. (effective description): f = (∏H_ℓ · N · D)^(−1/2) Σ_π V_eff^π V⁰ ξ^π. The
+        Eq. 5: f = (∏H_ℓ · N · D)^(−1/2) Σ_π V_eff^π V⁰ ξ^π. The
         weights are first contracted into one vector of D numbers for each path.
 
         >>> import numpy as np
@@ -185,7 +205,13 @@ class Network:
         return jnp.einsum("kd,pkd->p", per_path, xi) / math.sqrt(xi.shape[1] * width * dim)
 
     def check_input(self, x: ArrayLike) -> Float[Array, "examples tokens dim"]:
-        """`x` as float64, or a ValueError that says why this network cannot read it."""
+        """`x` as float64, or a ValueError that says why this network cannot read it.
+
+        >>> import numpy as np
+        >>> network = Network([np.zeros((1, 3, 3))], readout=0)
+        >>> network.check_input(np.ones((5, 2, 3), dtype=np.float32)).dtype
+        dtype('float64')
+        """
         x = _inputs.array("x", x, "examples tokens dim")
         tokens, dim = x.shape[1:]
         if dim != self.dim:
@@ -201,7 +227,13 @@ class Network:
         return x
 
     def check_weights(self, weights: Weights) -> Weights:
-        """`weights` as float64, or a ValueError that says why they do not fit this network."""
+        """`weights` as float64, or a ValueError that says why they do not fit this network.
+
+        >>> import numpy as np
+        >>> network = Network([np.zeros((1, 3, 3))], readout=0)
+        >>> network.check_weights(Weights.prior(0, width=5, dim=3, heads=(1,))).a.shape
+        (5,)
+        """
         weights = _check(weights)
         counts = tuple(v.shape[0] for v in weights.V)
         if counts != self.head_counts:
@@ -220,7 +252,7 @@ class Network:
 def effective_weights(weights: Weights) -> Float[Array, "paths width"]:
     """Effective weights V_eff `[Π, N]`: all the value matrices along a path, and the readout.
 
-    Eq. (V effective): V_eff^π = N^(−L/2) a·V^{(L)h_L}·…·V^{(1)h₁}; h₁ is the slowest index.
+    Eq. 6: V_eff^π = N^(−L/2) a·V^{(L)h_L}·…·V^{(1)h₁}; h₁ is the slowest index.
 
     >>> effective_weights(Weights.prior(0, width=5, dim=3, heads=(2, 2))).shape
     (4, 5)
@@ -231,7 +263,7 @@ def effective_weights(weights: Weights) -> Float[Array, "paths width"]:
 def empirical_order_parameter(weights: Weights) -> Float[Array, "paths paths"]:
     """The order parameter of one network, U = V_eff V_effᵀ/N `[Π, Π]`.
 
-    Its average over the posterior is the theory's U: Eq. (order parameter interpretation).
+    Its average over the posterior is the theory's U: Eq. 13.
 
     >>> empirical_order_parameter(Weights.prior(0, width=5, dim=3, heads=(2, 2))).shape
     (4, 4)
