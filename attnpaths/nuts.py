@@ -122,7 +122,8 @@ def run(
         count = int(min(left, pace[warming], block))
         began = time.perf_counter()
         state, row = advance(states[chain], copies[used[chain]], every, count)
-        row = None if warming else jax.tree.map(lambda x: np.asarray(x)[:count], row)
+        # copies: a view would keep the whole block alive
+        row = None if warming else jax.tree.map(lambda x: np.array(np.asarray(x)[:count]), row)
         jax.block_until_ready(state)
         ratio = _SECONDS / max(time.perf_counter() - began, 1e-9)
         pace[warming] = int(np.clip(count * min(ratio, 2), 1, block))
