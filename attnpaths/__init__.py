@@ -16,7 +16,7 @@ for _library in threadpoolctl.ThreadpoolController().lib_controllers:
     if "scipy" in _library.filepath:
         _library.set_num_threads(1)
 
-from attnpaths import kernels, paths, posterior, tasks, theory  # noqa: E402
+from attnpaths import kernels, paths, posterior, pruning, tasks, theory  # noqa: E402
 from attnpaths.network import (  # noqa: E402
     Network,
     Weights,
@@ -32,6 +32,7 @@ __all__ = [
     "kernels",
     "paths",
     "posterior",
+    "pruning",
     "tasks",
     "theory",
 ]

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 from tqdm.auto import tqdm
 
-from attnpaths import _inputs, action, kernels
+from attnpaths import _inputs, action, kernels, sharding
 from attnpaths.adam import solve_adam
 from attnpaths.minimise import Minimum, minimise
 from attnpaths.predictor import Problem, Theory, check, levels_of, warn_unless_converged
@@ -139,6 +139,7 @@ _GRID_FIELDS = frozenset(
     "U action energy entropy gradient_norm converged iterations evaluations "
     "hessian_products".split()
 )
+_POINT_FIELDS = (*_GRID_FIELDS, "levels", "width", "temperature")
 
 
 def sweep(
@@ -156,6 +157,13 @@ def sweep(
     Kernels are made once, and the solution is followed from wide to narrow networks, where it
     moves little from one width to the next. Shows a progress bar unless told not to.
 
+    Temperatures are shared out over all JAX devices, each of which follows its own. On a node
+    with several GPUs the same call uses them all; the cores of a CPU already share each
+    point, or become devices with `XLA_FLAGS=--xla_force_host_platform_device_count=2`. So does
+    a job of several hosts: start the same script everywhere, call `jax.distributed.initialize()`
+    before anything else, then `sweep` with the same arguments in every process. Each process
+    solves the temperatures of its own devices, and all of them return the whole grid.
+
     >>> xi = jax.random.normal(jax.random.key(0), (20, 4, 3))
     >>> grid = sweep(xi, jnp.sign(xi[:, 0, 0]), heads=(2, 2), widths=[10, 100],
     ...              temperatures=[0.1, 1.0], progress=False)
@@ -166,32 +174,49 @@ def sweep(
     temperatures = _inputs.numbers("temperatures", temperatures, above=0)
     problem = check(xi, y, heads, min(temperatures), prior_variance)
     data, *limit = _prepare(problem)
-    heads, problem = problem.heads, problem._replace(heads=None)
-    grid = [[None] * len(temperatures) for _ in widths]
-    descending = sorted(range(len(widths)), key=lambda i: -widths[i])
+    descending = sorted(range(len(temperatures)), key=lambda j: -temperatures[j])
+
+    def work(share, report, move):
+        own = move((problem._replace(heads=None), data, limit))
+        return _follow(*own, problem.heads, widths, [temperatures[j] for j in share], report)
+
     total = len(widths) * len(temperatures)
     with tqdm(total=total, desc="theory", unit="point", disable=not progress) as bar:
-        widest = limit
-        for j in sorted(range(len(temperatures)), key=lambda j: -temperatures[j]):
-            temperature = jnp.asarray(temperatures[j], jnp.float64)
-            problem = problem._replace(temperature=temperature)
-            data = data._replace(temperature=temperature)
-            (start, hessian), ends, loads = widest, [], []
-            for i in descending:
-                loads.append(np.log1p(len(problem.y) / widths[i]))
-                if len(ends) > 1:
-                    start = _ahead(ends[-2].point, ends[-1].point, *loads[-3:])
-                width = jnp.asarray(widths[i], jnp.float64)
-                grid[i][j], end = _minimise(problem, data, width, start, hessian, heads=heads)
-                if not grid[i][j].converged:
-                    # the neighbour may have led astray: start as `solve` does
-                    grid[i][j], end = _minimise(problem, data, width, *limit, heads=heads)
-                start, hessian = end.point, end.hessian
-                ends.append(end)
-                bar.update()
-            widest = ends[0].point, ends[0].hessian
+        columns = sharding.share_out(work, descending, bar.update)
+    fixed = problem._asdict()
+    del fixed["temperature"]
+    columns = [[Theory(**point, **fixed) for point in columns[j]] for j in sorted(columns)]
+    grid = tuple(zip(*columns, strict=True))
     warn_unless_converged([theory for row in grid for theory in row])
-    return Sweep(tuple(widths), tuple(temperatures), tuple(map(tuple, grid)))
+    return Sweep(tuple(widths), tuple(temperatures), grid)
+
+
+def _follow(problem, data, limit, heads, widths, temperatures, report) -> list[list[dict]]:
+    """What theories do not share, for each temperature in turn, from wide to narrow networks."""
+    descending = sorted(range(len(widths)), key=lambda i: -widths[i])
+    columns, widest = [], limit
+    for value in temperatures:
+        temperature = jnp.asarray(value, jnp.float64)
+        problem = problem._replace(temperature=temperature)
+        data = data._replace(temperature=temperature)
+        (start, hessian), ends, loads = widest, [], []
+        column = [None] * len(widths)
+        for i in descending:
+            loads.append(np.log1p(len(problem.y) / widths[i]))
+            if len(ends) > 1:
+                start = _ahead(ends[-2].point, ends[-1].point, *loads[-3:])
+            width = jnp.asarray(widths[i], jnp.float64)
+            theory, end = _minimise(problem, data, width, start, hessian, heads=heads)
+            if not theory.converged:
+                # the neighbour may have led astray: start as `solve` does
+                theory, end = _minimise(problem, data, width, *limit, heads=heads)
+            column[i] = {name: getattr(theory, name) for name in _POINT_FIELDS}
+            start, hessian = end.point, end.hessian
+            ends.append(end)
+            report()
+        widest = ends[0].point, ends[0].hessian
+        columns.append(column)
+    return columns
 
 
 @jax.jit

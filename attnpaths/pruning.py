@@ -1,0 +1,280 @@
+"""Pruning: which attention heads matter, and what is left of a network without the others.
+
+A head is named (layer, head), both counted from 1 as in the paper. Removing a head removes all
+paths through it, and nothing is trained again. Every surviving path goes through every layer
+once: the rescaling of a layer that has lost heads therefore multiplies the whole output, and one
+pass over the data gives the outputs of all pruned networks (`path_outputs`, `curve`).
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float
+
+from attnpaths import _inputs, paths
+from attnpaths.network import Network, Weights, effective_weights
+
+Head = tuple[int, int]
+
+
+def all_heads(heads: Sequence[int]) -> list[Head]:
+    """The names of all heads of a network with `heads` = (H₁, …, H_L), layer by layer.
+
+    >>> all_heads((2, 1))
+    [(1, 1), (1, 2), (2, 1)]
+    """
+    counts = _inputs.head_counts("heads", heads)
+    return [(layer, h) for layer, n in enumerate(counts, start=1) for h in range(1, n + 1)]
+
+
+def head_scores(U: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
+    """The paper's score of every head: how much of the order parameter goes through it.
+
+    s⁽ℓ⁾ʰ = Σ_{π,π' ∈ Π⁽ℓ⁾ʰ} |U_{ππ'}|, "where Π⁽ℓ⁾ʰ is the set of all paths passing through
+    that head, and U is the order parameter". `U [Π, Π]` may come from `theory.solve(...).U`,
+    from samples, `sample_order_parameter(...).U`, or from a network's own weights,
+    `empirical_order_parameter(weights)`. The paper shows scores divided by the largest.
+
+    >>> head_scores([[1.0, -0.5], [-0.5, 2.0]], (2, 1))
+    {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 4.0}
+    """
+    counts = _inputs.head_counts("heads", heads)
+    U = _inputs.array("U", U, "paths paths")
+    count = math.prod(counts)
+    if U.shape != (count, count):
+        raise ValueError(
+            f"U must be [{count}, {count}] for the {count} paths of heads={counts}; got {U.shape}"
+        )
+    size = np.abs(np.asarray(U))
+    through = {head: _through(counts, head) for head in all_heads(counts)}
+    return {head: float(size[on][:, on].sum()) for head, on in through.items()}
+
+
+def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
+    """All heads that can go, lowest score first; the last head of a layer cannot.
+
+    `scores` has one entry for every head of the network, as `head_scores` gives.
+
+    >>> order_by_score({(1, 1): 3.0, (1, 2): 1.0, (2, 1): 0.5, (2, 2): 2.0})
+    [(2, 1), (1, 2)]
+    """
+    return _one_left(sorted(scores, key=lambda head: (scores[head], head)))
+
+
+def order_by_norm(weights: Weights) -> list[Head]:
+    """A baseline: heads whose value weights are smallest, ‖V⁽ℓ⁾ʰ‖ (Frobenius), go first.
+
+    >>> order_by_norm(Weights(np.ones((1, 1)), [np.array([[[2.0]], [[1.0]]])], np.ones(1)))
+    [(1, 2)]
+    """
+    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in weights.V]
+    names = all_heads([len(layer) for layer in norms])
+    return order_by_score(dict(zip(names, np.concatenate(norms).tolist(), strict=True)))
+
+
+def random_order(heads: Sequence[int], *, seed: int) -> list[Head]:
+    """A baseline: heads go in random order, the same for equal seeds.
+
+    >>> len(random_order((4, 4), seed=0))
+    6
+    """
+    names = all_heads(heads)
+    rng = np.random.default_rng(_inputs.whole("seed", seed, least=0))
+    return _one_left([names[i] for i in rng.permutation(len(names))])
+
+
+def prune(
+    network: Network, weights: Weights, heads: Iterable[Head], *, rescale: bool = True
+) -> tuple[Network, Weights]:
+    """The network and weights without these heads, otherwise as they were.
+
+    A layer that loses p of its H heads sums the others with (H − p)^(−1/2) in place of H^(−1/2),
+    as the authors' code does. Without `rescale` the others count as before; since that is one
+    positive factor for the whole output, no sign changes and no accuracy.
+
+    >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
+    >>> weights = Weights.prior(0, width=5, dim=3, heads=(2, 2))
+    >>> smaller, fewer = prune(network, weights, [(1, 2)])
+    >>> smaller.head_counts, fewer.V[0].shape
+    ((1, 2), (1, 5, 5))
+    """
+    weights = network.check_weights(weights)
+    keep = _kept(network.head_counts, heads)
+    left = [jax.tree.map(lambda w, k=k: w[k], h) for h, k in zip(network.heads, keep, strict=True)]
+    factors = [1.0 if rescale else math.sqrt(k.sum() / len(k)) for k in keep]
+    values = tuple(f * v[k] for f, v, k in zip(factors, weights.V, keep, strict=True))
+    return Network(left, network.readout), Weights(weights.V0, values, weights.a)
+
+
+def path_outputs(weights: Weights, xi: ArrayLike) -> Float[Array, "examples paths"]:
+    """What each path adds to the output, `[P, Π]`: f = Σ_π f^π.
+
+    f^π = (Π·N·D)^(−1/2) V_eff^π V⁰ ξ^π, one term of Eq. 5. Takes the
+    attentioned inputs ξ `[P, Π, D]`, which `network.features(x)` gives.
+
+    >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
+    >>> weights = Weights.prior(0, width=5, dim=3, heads=(2, 2))
+    >>> x = np.arange(60.0).reshape(5, 4, 3)
+    >>> parts = path_outputs(weights, network.features(x))
+    >>> bool(np.allclose(parts.sum(axis=1), network.apply(weights, x)))
+    True
+    """
+    xi = _inputs.array("xi", xi, "examples paths dim")
+    v_eff = effective_weights(weights)
+    width, dim = weights.V0.shape
+    if xi.shape[1:] != (len(v_eff), dim):
+        raise ValueError(
+            f"xi must have the {len(v_eff)} paths of dimension {dim} of these weights; "
+            f"got shape {xi.shape}"
+        )
+    return jnp.einsum("kd,pkd->pk", v_eff @ weights.V0, xi) / math.sqrt(len(v_eff) * width * dim)
+
+
+def pruned_outputs(
+    outputs: ArrayLike, heads: Sequence[int], pruned: Iterable[Head]
+) -> Float[Array, "examples"]:
+    """The output f `[P]` of `prune(network, weights, pruned)`, from `path_outputs`.
+
+    f = ∏_ℓ (H_ℓ/(H_ℓ − p_ℓ))^(1/2) · Σ f^π over the paths that survive.
+
+    >>> pruned_outputs([[1.0, 2.0, 4.0, 8.0]], (4,), [(1, 3), (1, 4), (1, 1)]).tolist()
+    [4.0]
+    """
+    counts = _inputs.head_counts("heads", heads)
+    outputs = _outputs(outputs, counts)
+    keep = _kept(counts, pruned)
+    factor = math.prod(math.sqrt(len(k) / k.sum()) for k in keep)
+    return factor * outputs @ _surviving(keep).astype(float)
+
+
+def curve(
+    outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int], order: Sequence[Head]
+) -> Float[np.ndarray, "pruned_heads"]:
+    """Accuracy with the first 0, 1, 2, … heads of `order` pruned.
+
+    Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1.
+
+    >>> curve([[1.0, -3.0], [1.0, -3.0]], [1, -1], heads=(2,), order=[(1, 1)])
+    array([0.5, 0.5])
+    """
+    return _accuracies(outputs, y, heads, [order[:n] for n in range(len(order) + 1)])
+
+
+def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict[Head, float]:
+    """Accuracy with one head pruned, for every head that is not the only one of its layer.
+
+    >>> each_head([[1.0, -3.0], [-1.0, -3.0]], [1, -1], heads=(2,))
+    {(1, 1): 0.5, (1, 2): 1.0}
+    """
+    counts = _inputs.head_counts("heads", heads)
+    heads = [(layer, h) for layer, h in all_heads(counts) if counts[layer - 1] > 1]
+    found = _accuracies(outputs, y, counts, [[head] for head in heads])
+    return dict(zip(heads, found.tolist(), strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How large a network is: `parameters`, and multiply–adds for one sequence of T tokens.
+
+    Parameters are those of heads (keys and queries 2GD each, or D² as a product), values (N²
+    each), input projection (ND) and readout (N). Multiply–adds are those of matrix products:
+    in `layered` order V⁰x (TND), and for each head queries and keys (2TGD, or TD²), logits
+    (T²G, or T²D), values (TN²) and their mean (T²N); then the readout (N). In the order of
+    `by_paths`, attention is followed by shares of tokens (T²·∏_{m ≥ ℓ} H_m for each layer ℓ < L),
+    ξ (ΠTD) and one readout vector per path (ΠD), which is contracted once for all data.
+    """
+
+    parameters: int
+    head_parameters: int
+    layered: int
+    by_paths: int
+
+
+def size(network: Network, *, width: int, tokens: int) -> Size:
+    """Count the parameters and multiply–adds of a network of this width, on so many tokens.
+
+    >>> size(Network([np.ones((2, 3, 3))], readout="mean"), width=5, tokens=4)
+    Size(parameters=88, head_parameters=68, layered=593, by_paths=198)
+    """
+    N, T = _inputs.whole("width", width, least=1), _inputs.whole("tokens", tokens, least=1)
+    D, counts = network.dim, network.head_counts
+    in_heads, attention = 0, 0
+    for layer, H in zip(network.heads, counts, strict=True):
+        G = layer[0].shape[1] if isinstance(layer, tuple) else None
+        in_heads += H * (N * N + (D * D if G is None else 2 * G * D))
+        attention += H * (T * D * D + T * T * D if G is None else 2 * T * G * D + T * T * G)
+    number = math.prod(counts)
+    shares = sum(T * T * math.prod(counts[i:]) for i in range(len(counts) - 1))
+    return Size(
+        parameters=in_heads + N * D + N,
+        head_parameters=in_heads,
+        layered=attention + T * N * D + sum(counts) * (T * N * N + T * T * N) + N,
+        by_paths=attention + shares + number * T * D + number * D,
+    )
+
+
+def _through(counts, head: Head) -> Bool[np.ndarray, "paths"]:
+    layer, h = head
+    return np.array([path[layer - 1] == h for path in paths.paths(counts)])
+
+
+def _one_left(order: list[Head]) -> list[Head]:
+    """`order` without the last head of every layer, so that no layer is left empty."""
+    last = {layer: (layer, h) for layer, h in order}
+    return [head for head in order if head not in last.values()]
+
+
+def _kept(counts, pruned) -> list[Bool[np.ndarray, "heads"]]:
+    """Which heads of each layer stay, or a ValueError that says why these cannot go."""
+    keep = [np.ones(n, bool) for n in counts]
+    for head in pruned:
+        if np.shape(head) != (2,) or tuple(head) not in all_heads(counts):
+            raise ValueError(
+                f"there is no head {head!r} in a network with heads={counts}; a head is "
+                f"(layer, head), both counted from 1"
+            )
+        layer, h = head
+        if not keep[layer - 1][h - 1]:
+            raise ValueError(f"head {(layer, h)} is pruned twice; name each head once")
+        keep[layer - 1][h - 1] = False
+    empty = [layer for layer, k in enumerate(keep, start=1) if not k.any()]
+    if empty:
+        raise ValueError(
+            f"pruning would leave no head in layer {empty[0]}, and no path through the network; "
+            "keep at least one head in every layer"
+        )
+    return keep
+
+
+def _surviving(keep) -> Bool[np.ndarray, "paths"]:
+    """Which paths go through none of the pruned heads."""
+    chosen = paths.paths([len(k) for k in keep])
+    return np.array([all(k[h - 1] for k, h in zip(keep, path, strict=True)) for path in chosen])
+
+
+def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
+    outputs = _inputs.array("outputs", outputs, "examples paths")
+    if outputs.shape[1] != math.prod(counts):
+        raise ValueError(
+            f"outputs has {outputs.shape[1]} paths but heads={counts} makes {math.prod(counts)}; "
+            "outputs is what path_outputs(weights, xi) gives"
+        )
+    return outputs
+
+
+def _accuracies(outputs, y, heads, sets) -> Float[np.ndarray, "sets"]:
+    """The accuracy after pruning each set of heads; rescaling changes no sign."""
+    counts = _inputs.head_counts("heads", heads)
+    survive = np.stack([_surviving(_kept(counts, pruned)) for pruned in sets], axis=1)
+    outputs = np.asarray(_outputs(outputs, counts))
+    y = np.asarray(_inputs.array("y", y, "examples"))
+    if len(y) != len(outputs):
+        raise ValueError(f"y must hold one label per row of outputs, {len(outputs)}; got {len(y)}")
+    if not np.isin(y, (1, -1)).all():
+        raise ValueError(f"y must be +1 or −1; got {np.setdiff1d(y, (1, -1))[:5].tolist()}")
+    return np.mean(np.sign(outputs @ survive.astype(float)) == y[:, None], axis=0)

@@ -1,0 +1,268 @@
+"""The one-shot study: theory at P = 600, the order parameter three ways, and pruning.
+
+    python -m attnpaths.results.oneshot [--weights FOLDER] [--only PART …] [--again]
+
+computes what `oneshot.json` does not hold yet, for every trained network whose weights are in
+FOLDER (by default `weights/` beside this file). Parts are named after their network:
+`sweep_2_4` is of two layers of four heads. Parts that were made with other weights than those
+in FOLDER are made anew.
+"""
+
+import argparse
+import functools
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attnpaths import empirical_order_parameter, results
+from attnpaths.checkpoints import load_weights, replacing
+from attnpaths.results.oneshot_pruning import (
+    outputs,
+    pruned,
+    rank_correlation,
+    trained_accuracy,
+)
+from attnpaths.results.oneshot_theory import (
+    TEMPERATURES,
+    WIDTHS,
+    Features,
+    agreement,
+    block_ratio,
+    described,
+    draws,
+    features,
+    order_parameter,
+    sampled,
+    sweep,
+)
+from attnpaths.tasks import images as image_sources
+from attnpaths.tasks import oneshot
+
+__all__ = [
+    "NETWORKS",
+    "PAPER_TEMPERATURES",
+    "TEMPERATURES",
+    "WIDTHS",
+    "Features",
+    "agreement",
+    "block_ratio",
+    "described",
+    "draws",
+    "features",
+    "order_parameter",
+    "outputs",
+    "pruned",
+    "rank_correlation",
+    "sampled",
+    "sweep",
+    "trained_accuracy",
+]
+
+NAME = "oneshot"
+WEIGHTS = results.HERE / "weights"
+NETWORKS = {
+    "2_4": "omniglot-2-4-128.npz",
+    "3_3": "omniglot-3-3-128.npz",
+    "2_8": "omniglot-2-8-64.npz",
+}
+SOURCES = ("omniglot", "mnist", "fashion_mnist")
+#: The paper's optimal temperatures of the network (2, 4), for each of `WIDTHS`.
+PAPER_TEMPERATURES = (0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.1, 0.1, 0.075)
+#: The width at which order parameters are compared.
+NARROW = 10
+#: Draws of training and test examples; the first is that of the sweep.
+SEEDS = (0, 1, 2, 3, 4, 5)
+TEST_SEQUENCES = 10_000
+# The larger networks are solved at a few points near the best of the smaller one.
+_FEW = {
+    "3_3": {"widths": (10, 100, 1000, 10_000), "temperatures": (0.1, 0.25, 0.5, 0.75, 1.0)},
+    "2_8": {"widths": (10, 100, 1000), "temperatures": (0.25, 0.5, 1.0)},
+}
+
+
+class Study:
+    """One trained network and the images it is tested on; `part_…` are the parts."""
+
+    def __init__(self, key: str, path: Path, images: Mapping[str, Any], folder: Path):
+        """Read the weights; `folder` holds the study's file, where parts find earlier ones."""
+        self.key, self.images, self.folder = key, images, folder
+        self.md5 = md5(path.read_bytes())
+        self.trained = load_weights(path)
+
+    @property
+    def parts(self) -> dict[str, Callable[[], dict]]:
+        """The parts of this network, in the order in which they need each other."""
+        return {
+            f"{name}_{self.key}": functools.partial(self._made, name) for name in names(self.key)
+        }
+
+    def _made(self, name: str) -> dict[str, Any]:
+        return getattr(self, f"part_{name}")() | {"weights_md5": self.md5}
+
+    def _held(self, name: str) -> dict[str, Any]:
+        return results.read(NAME, self.folder)["parts"].get(f"{name}_{self.key}")
+
+    def task(self, seed: int) -> Features:
+        """Features of one draw of 600 training sequences and 1000 of each test."""
+        own, *others = self.images.values()
+        task = oneshot.make_task(
+            seed, source=own, out_of_distribution=others, labels=self.trained.labels
+        )
+        return features(self.trained.network, task)
+
+    @functools.cached_property
+    def first(self) -> Features:
+        """The features of the sweep."""
+        return self.task(SEEDS[0])
+
+    @functools.cached_property
+    def outputs(self) -> dict[str, tuple]:
+        """Outputs of every path on many test sequences."""
+        return outputs(self.trained, self.images, examples=TEST_SEQUENCES)
+
+    @functools.cached_property
+    def own(self):
+        """The order parameter of the trained weights."""
+        return empirical_order_parameter(self.trained.weights)
+
+    @property
+    def narrow(self) -> dict[str, float]:
+        """The width at which order parameters are compared, at its best temperature."""
+        found = self._held("sweep")
+        best = found["best_temperature"][found["widths"].index(NARROW)]
+        return {"width": NARROW, "temperature": best}
+
+    def part_trained(self) -> dict[str, Any]:
+        """Accuracies of the trained network, and its own order parameter."""
+        return trained_accuracy(self.trained, self.outputs)
+
+    def part_sweep(self) -> dict[str, Any]:
+        """The theory on a grid: the paper's for the network (2, 4)."""
+        if self.key in _FEW:
+            return sweep(self.first, **_FEW[self.key], progress=True)
+        return sweep(self.first, progress=True) | {"paper_temperature": PAPER_TEMPERATURES}
+
+    def part_theory(self) -> dict[str, Any]:
+        """The theory's order parameter of a narrow network, beside gradient descent's."""
+        return order_parameter(self.first, **self.narrow, beside={"gradient_descent": self.own})
+
+    def part_draws(self) -> dict[str, Any]:
+        """Narrow networks against the GP, over independent draws."""
+        return draws(self.task, seeds=SEEDS)
+
+    def part_sampled(self) -> dict[str, Any]:
+        """The order parameter from its exact posterior."""
+        beside = {"theory": self._held("theory")["U"], "gradient_descent": self.own}
+        return sampled(self.first, **self.narrow, beside=beside, progress=True)
+
+    def part_pruning(self) -> dict[str, Any]:
+        """Pruning by the scores of every order parameter there is, and by the baselines."""
+        sources = {"theory": "theory", "sampled": "sampled", "gradient_descent": "trained"}
+        held = {name: self._held(part) for name, part in sources.items()}
+        scores = {name: part["scores"] for name, part in held.items() if part}
+        return pruned(
+            self.trained.network, self.trained.weights, self.outputs, scores, tokens=oneshot.TOKENS
+        )
+
+
+def names(key: str) -> list[str]:
+    """The parts of a network; only the smallest is drawn again and sampled.
+
+    >>> names("3_3")
+    ['trained', 'sweep', 'theory', 'pruning']
+    """
+    longer = ["draws", "sampled"] if key == "2_4" else []
+    return ["trained", "sweep", "theory", *longer, "pruning"]
+
+
+def run(
+    weights: Path = WEIGHTS,
+    *,
+    only: Sequence[str] = (),
+    again: bool = False,
+    folder: Path = results.HERE,
+) -> dict[str, Any]:
+    """Make the parts that are missing, or stale, of every network whose weights are there."""
+    known = [f"{name}_{key}" for key in NETWORKS for name in names(key)]
+    unknown = [part for part in only if part not in known]
+    if unknown:
+        raise ValueError(f"there is no part {unknown[0]!r}; the parts are {', '.join(known)}")
+    paths = {key: weights / file for key, file in NETWORKS.items()}
+    present = {key: path for key, path in paths.items() if path.exists()}
+    if not present:
+        wanted = ", ".join(NETWORKS.values())
+        raise FileNotFoundError(
+            f"no trained network in {weights}: it needs one of {wanted}; "
+            "train them with python -m attnpaths.training --out FOLDER"
+        )
+    images = {
+        name: image_sources.load(name, classes=None if name == SOURCES[0] else (0, 1))
+        for name in SOURCES
+    }
+    studies = {key: Study(key, path, images, folder) for key, path in present.items()}
+    current = {f"{n}_{k}": study.md5 for k, study in studies.items() for n in names(k)}
+    held = _without_stale(folder, current, set(current) if again else set(only))
+    made = {part: call for study in studies.values() for part, call in study.parts.items()}
+    # parts of networks whose weights are not here stay as they are
+    kept = {part: lambda part=part: held[part] for part in known if part in held}
+    wanted = {part: call for part, call in made.items() if not only or part in only}
+    chosen = {part: (kept | wanted)[part] for part in known if part in kept | wanted}
+    data = {name: md5(each.pixels.tobytes()) for name, each in images.items()}
+    held = results.collect(NAME, chosen, data=data, folder=folder)
+    _write(folder / f"{NAME}.json", held)
+    return held
+
+
+def md5(content: bytes) -> str:
+    """The checksum by which data and weights are known."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def _without_stale(folder: Path, current: Mapping[str, str], again: set[str]) -> dict[str, Any]:
+    """Drop the parts to be made again and those of other weights; gives the parts that stay."""
+    path = folder / f"{NAME}.json"
+    if not path.exists():
+        return {}
+    held = results.read(NAME, folder)
+    stay = {
+        part
+        for part, found in held["parts"].items()
+        if part not in again and found["weights_md5"] == current.get(part, found["weights_md5"])
+    }
+    held = {key: {part: each[part] for part in each if part in stay} for key, each in held.items()}
+    _write(path, held)
+    return held["parts"]
+
+
+def _write(path: Path, held: Mapping[str, Any]) -> None:
+    """Write the file with rows of numbers on one line each, which halves its size."""
+    text = json.dumps(held, indent=1, sort_keys=True, allow_nan=False)
+    text = re.sub(r"\[[^\[\]{}]*\]", lambda row: " ".join(row.group().split()), text)
+    with replacing(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=results.command(NAME), description="Make what is missing of the one-shot study."
+    )
+    parser.add_argument("--weights", type=Path, default=WEIGHTS, help="folder of trained networks")
+    parser.add_argument("--only", nargs="+", default=(), metavar="PART", help="make these anew")
+    parser.add_argument("--again", action="store_true", help="make everything anew")
+    parser.add_argument("--folder", type=Path, default=results.HERE, help="folder of the results")
+    options = parser.parse_args(arguments)
+    try:
+        run(options.weights, only=options.only, again=options.again, folder=options.folder)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
