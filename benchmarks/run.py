@@ -12,7 +12,7 @@ import jax
 import psutil
 from tqdm import tqdm
 
-from benchmarks import against_adam, grid, growth, live, optimisers
+from benchmarks import against_adam, grid, growth, live, optimisers, sampling
 
 HERE = Path(__file__).parent
 START, END = "<!-- benchmarks: made by `make bench` -->\n", "<!-- end of benchmarks -->"
@@ -46,14 +46,14 @@ def replace(path, text):
 def main():
     """Measure everything, then write."""
     parts = [machine()]
-    for module in tqdm((against_adam, grid, growth, live, optimisers), unit="table"):
+    for module in tqdm((against_adam, grid, growth, sampling, live, optimisers), unit="table"):
         parts.append(module.report())
     text = "\n\n".join(parts) + "\n"
     replace(HERE / "results.md", text)
     readme = HERE.parent / "README.md"
     before, rest = readme.read_text(encoding="utf-8").split(START)
     _, after = rest.split(END)
-    replace(readme, before + START + "\n" + "\n\n".join(parts[:4]) + "\n\n" + END + after)
+    replace(readme, before + START + "\n" + "\n\n".join(parts[:5]) + "\n\n" + END + after)
     print(text)
 
 
