@@ -146,7 +146,7 @@ def _likelihood(data: Data, u: Float[Array, " pairs"]):
 
 @jax.custom_jvp
 def energy_and_gradient(data: Data, u: Float[Array, " pairs"]):
-    """P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y, Eq. (energy), its gradient in u, and its second term.
+    """P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y, Eq. 12, its gradient in u, and its second term.
 
     Directions that no path reaches add the constant `unreached`, which is left out here.
 
@@ -212,7 +212,7 @@ def move(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...]) ->
 
 
 def assemble(B: Factors) -> tuple[Factors, Float[Array, ""]]:
-    """The triangular A_{L+1}, …, A_1 of all levels, and the entropy −Σℒ.
+    """The triangular A_{L+1}, …, A_1 of all levels, and the entropy −Σℒ, Eq. 33.
 
     >>> (last, first), entropy = assemble(triangular(jnp.zeros(4), (2,)))
     >>> first.shape, float(entropy)
@@ -243,7 +243,7 @@ def pairs(A: Float[Array, "paths paths"]) -> Float[Array, " pairs"]:
 
 
 def action(B: Factors, data: Data, width: Float[Array, ""]) -> Float[Array, ""]:
-    """S = −Σℒ + αℰ, Eq. (action), at σ = 1 and without the constant `unreached`."""
+    """S = −Σℒ + αℰ, Eq. 32, at σ = 1 and without the constant `unreached`."""
     levels, entropy = assemble(B)
     return entropy + energy(data, pairs(levels[-1])) / width
 
@@ -282,7 +282,7 @@ def paper_action(
     temperature: Float[Array, ""],
     prior_variance: Float[Array, ""],
 ):
-    """Entropy and energy as the paper prints them: U_ext, its inverse, and determinants.
+    """Entropy and energy as the paper prints them, Eqs. 32–34: U_ext, its inverse, determinants.
 
     `levels` are U⁽¹⁾, …, U⁽ᴸ⁺¹⁾ and `K` the kernel of U⁽¹⁾. This form serves the paper's own
     recipe, `theory.solve_adam`, and checks the factor form.

@@ -35,7 +35,7 @@ def solve_adam(
     tolerance: float = 1e-5,
     target: ArrayLike = -jnp.inf,
 ) -> Theory:
-    """Minimise the action with Adam, as the paper's Appendix describes.
+    """Minimise the action, Eq. 11, with Adam, as the paper's Appendix describes.
 
     Each of its 13 learning rates runs for ten steps from the GP limit; the one with the lowest
     mean energy then runs until every derivative ∂S/∂U⁽ℓ⁾ is below `tolerance`, until the action

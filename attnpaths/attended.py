@@ -26,8 +26,12 @@ class Attended:
     Made by `Network.from_attention`. It knows no other inputs: attention is not computed here.
 
     >>> omega = [np.full((5, 2, 4, 4), 0.25), np.full((5, 1, 4, 4), 0.25)]
-    >>> Attended(omega, np.ones((5, 4, 3)), readout="mean")
+    >>> attended = Attended(omega, np.ones((5, 4, 3)), readout="mean")
+    >>> attended
     Attended(head_counts=(2, 1), examples=5, tokens=4, dim=3, readout='mean')
+    >>> weights = Weights.prior(0, width=2, dim=3, heads=attended.head_counts)
+    >>> attended.attention()[1].shape, attended.apply_paths(weights).shape
+    ((5, 1, 4, 4), (5,))
     """
 
     omega: Any

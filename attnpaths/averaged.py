@@ -27,6 +27,11 @@ class PosteriorPrediction:
 
     `mean [P*]` and `variance [P*]` of the output; `mcse [P*]`, the Monte Carlo standard error
     of the mean; and `draws [chains, samples, P*]`, the mean given the U of each draw.
+
+    >>> draws = jnp.array([[[0.5, -1.0], [0.3, -0.2]]])
+    >>> prediction = PosteriorPrediction(draws.mean((0, 1)), jnp.ones(2), jnp.zeros(2), draws)
+    >>> float(prediction.accuracy([1, 1])), float(prediction.accuracy_mcse([1, 1]))
+    (0.5, 0.0)
     """
 
     mean: Float[Array, " examples"]
@@ -160,7 +165,7 @@ def _predict(draws, train: _Reduced, xi, temperature, prior_variance):
 def outputs(
     weights: Weights, xi: Float[Array, "examples paths dim"]
 ) -> Float[Array, "chains samples examples"]:
-    """The output of every sampled network, from its weights: Eq. (effective description)."""
+    """The output of every sampled network, from its weights: Eq. 5."""
     flat = xi.reshape(len(xi), -1)
 
     def one(weights):

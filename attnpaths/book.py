@@ -22,6 +22,7 @@ from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
 
 PACKAGE = Path(__file__).resolve().parent
+LAYOUT = ("book.py", "directives.py", "reference.py", "equations.py")
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 EXPLORER_MIME = "application/vnd.attnpaths.explorer+json"
 EXPLORER_SCRIPT = "explorer-markov.js"
@@ -139,8 +140,8 @@ def source_key(package: Path, requirements: Path) -> str:
         for path in sorted(package.rglob("*"))
         if path.is_file()
         and "__pycache__" not in path.parts
-        # this extension, scripts and styles only lay out what the cells gave
-        and path != package / "book.py"
+        # the extensions, scripts and styles only lay out what the cells gave
+        and path.relative_to(package).as_posix() not in LAYOUT
         and path.suffix not in (".js", ".css")
     ]
     digest = hashlib.sha256(requirements.read_bytes() if requirements.exists() else b"")

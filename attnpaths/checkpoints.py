@@ -31,6 +31,14 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     """Write a network as half-precision arrays to `path` (.npz), its record beside it (.json).
 
     Without `values` only the heads are kept, all that the theory needs of a trained network.
+
+    >>> import tempfile
+    >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")
+    >>> weights = Weights.prior(0, width=5, dim=3, heads=(1,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_weights(f"{folder}/it.npz", Trained(network, weights, np.ones((3, 3)), {}))
+    ...     load_weights(f"{folder}/it.npz").weights.V0.shape
+    (5, 3)
     """
     path = Path(path)
     arrays = {"labels": np.asarray(trained.labels)}
@@ -56,6 +64,14 @@ def load_weights(
     """Read what `save_weights` wrote; sizes that are given must be those of the file.
 
     Where the file holds the heads alone, `weights` is None.
+
+    >>> import tempfile
+    >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     heads = Trained(network, None, np.ones((3, 3)), {})
+    ...     save_weights(f"{folder}/it.npz", heads, values=False)
+    ...     load_weights(f"{folder}/it.npz", layers=1).network
+    Network(head_counts=(1,), dim=3, readout='mean')
     """
     path = Path(path)
     try:

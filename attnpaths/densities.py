@@ -64,7 +64,7 @@ class OrderParameter:
 
 @dataclasses.dataclass(frozen=True)
 class AllWeights:
-    """Of all weights V⁰, V and a, in units of σ.
+    """Of all weights V⁰, V and a, in units of σ: Eq. 8.
 
     >>> AllWeights(heads=(2, 2), width=10, dim=231).size
     2720
@@ -103,7 +103,7 @@ class AllWeights:
         return Weights(V0, tuple(V), a)
 
     def data(self, problem: Problem) -> tuple[Array, Array]:
-        """ξ and Y in units of √𝒯, with every factor of Eq. (effective description) in ξ."""
+        """ξ and Y in units of √𝒯, with every factor of Eq. 5 in ξ."""
         return _linear(problem._replace(heads=None), width=self.width, layers=len(self.heads))
 
     @functools.partial(jax.jit, static_argnums=(0, 2))

@@ -26,6 +26,8 @@ from tqdm.auto import tqdm
 from attnpaths import Network, _inputs, kernels, theory
 from attnpaths.tasks.markov import make_task
 
+__all__ = ["Explorer", "answers"]
+
 MIME = "application/vnd.attnpaths.explorer+json"
 SEEDS = (0, 1, 2, 3, 4)
 HEADS = (2, 2)

@@ -42,7 +42,7 @@ class Alignment(NamedTuple):
 
 
 def path_kernels(xi_a: ArrayLike, xi_b: ArrayLike | None = None) -> Float[Array, "p q a b"]:
-    """One kernel for every pair of paths, C_{ππ'}(x, x') = ξ^π(x)·ξ^π'(x') / D, Eq. (Kernel).
+    """One kernel for every pair of paths, C_{ππ'}(x, x') = ξ^π(x)·ξ^π'(x') / D, Eq. 10.
 
     Takes ξ `[A, Π, D]` and `[B, Π, D]` (by default the same); gives `[Π, Π, A, B]`.
 
@@ -62,7 +62,7 @@ def path_kernels(xi_a: ArrayLike, xi_b: ArrayLike | None = None) -> Float[Array,
 def total_kernel(
     U: ArrayLike, xi_a: ArrayLike, xi_b: ArrayLike | None = None, *, prior_variance: ArrayLike = 1.0
 ) -> Float[Array, "a b"]:
-    """The kernel of the whole network, K = σ²/Π Σ_{ππ'} U^{ππ'} C_{ππ'}, Eq. (Kernel).
+    """The kernel of the whole network, K = σ²/Π Σ_{ππ'} U^{ππ'} C_{ππ'}, Eq. 10.
 
     The factor σ² is the prior variance of V⁰; the paper, at σ = 1 throughout, does not print
     it. No path–path kernel is stored: the sum is one product of width ΠD.
@@ -91,7 +91,7 @@ def predict(
     *,
     temperature: ArrayLike,
 ) -> Prediction:
-    """Kernel regression: mean kᵀ(K+𝒯)⁻¹Y, Eq. (mean_pred), variance K* − kᵀ(K+𝒯)⁻¹k, (var_pred).
+    """Kernel regression: mean kᵀ(K+𝒯)⁻¹Y, Eq. 9, and variance K* − kᵀ(K+𝒯)⁻¹k, Eq. 30.
 
     `kernel [P, P]` between training examples, `cross [P*, P]` from test to training examples,
     `diagonal [P*]` the kernel of each test example with itself, labels `y [P]`.

@@ -21,7 +21,7 @@ def paths(head_counts: Sequence[int], layer: int = 1) -> list[tuple[int, ...]]:
     """All paths through `head_counts` = (H₁, …, H_L), h₁ slowest; heads count from 1.
 
     With `layer` = ℓ, the partial paths π_ℓ = (h_ℓ, …, h_L) that index U⁽ℓ⁾; at ℓ = L+1 there
-    is one, which is empty. Eqs. (path index) and (compact head index).
+    is one, which is empty. Eqs. 20 and 24 of the paper.
 
     >>> paths((2, 2))
     [(1, 1), (1, 2), (2, 1), (2, 2)]
@@ -49,7 +49,7 @@ def labels(head_counts: Sequence[int], layer: int = 1) -> list[str]:
 def attentioned_input(network: Network, x: ArrayLike) -> Float[Array, "examples paths dim"]:
     """Attentioned input ξ `[P, Π, D]` of `x [P, T, D]`, promoted to float64.
 
-    Eq. (attentioned input): ξ^π = Σ x_{t₀} Ω⁽¹⁾ʰ¹_{t₀t₁} ⋯ Ω⁽ᴸ⁾ʰᴸ_{t_{L−1}t*} over the tokens
+    Eq. 7: ξ^π = Σ x_{t₀} Ω⁽¹⁾ʰ¹_{t₀t₁} ⋯ Ω⁽ᴸ⁾ʰᴸ_{t_{L−1}t*} over the tokens
     t₀ … t_{L−1}; the mean readout averages over t* too. The sum is done from the readout's
     side, on vectors over tokens: a token readout needs one column of the last layer's Ω.
 

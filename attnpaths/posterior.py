@@ -61,7 +61,7 @@ def sample_order_parameter(
 
     p(Ũ | Y) ∝ p(Ũ) · 𝒩(Y; 0, K(Ũ) + 𝒯I), where Ũ⁽ᴸ⁺¹⁾ ~ (σ²/N) χ²_N and
     Ũ⁽ℓ⁾ | Ũ⁽ℓ⁺¹⁾ ~ Wishart(N, σ² I ⊗ Ũ⁽ℓ⁺¹⁾)/N a priori. No limit of large N is taken: the
-    paper's action, Eq. (action), is what −(2/N) ln p becomes in that limit.
+    paper's action, Eq. 32, is what −(2/N) ln p becomes in that limit.
 
     Takes the attentioned inputs ξ `[P, Π, D]`, labels `y [P]`, the numbers of heads
     (H₁, …, H_L) with ∏H_ℓ = Π, the width N (a whole number, also below the number of paths), the
@@ -121,7 +121,7 @@ def sample_weights(
 ) -> Posterior:
     """Sample all weights Θ = (V⁰, V, a) from their posterior, by NUTS: the paper's way.
 
-    p(Θ | Y) ∝ exp(−‖f(Θ) − Y‖²/(2𝒯) − ‖Θ‖²/(2σ²)), Eq. (posterior). Attention does not depend
+    p(Θ | Y) ∝ exp(−‖f(Θ) − Y‖²/(2𝒯) − ‖Θ‖²/(2σ²)), Eq. 8. Attention does not depend
     on the weights, so that tokens are contracted once, before sampling: each gradient takes the
     weights to one vector of D numbers per path, and those to outputs by one product with ξ. Its
     cost does not depend on the number of tokens.

@@ -41,7 +41,7 @@ class Theory:
     """An order parameter with the training set it belongs to: everything needed to predict.
 
     `U [Π, Π]` is the order parameter and `levels` all of them, U⁽¹⁾ = U, …, U⁽ᴸ⁺¹⁾ (a scalar).
-    `action` = `entropy` + `energy` as in Eq. (action): entropy is −Σℒ and energy αℰ.
+    `action` = `entropy` + `energy` as in Eq. 32: entropy is −Σℒ and energy αℰ.
     `gradient_norm` is the largest derivative of the action in the unknowns of the factor form,
     all of them relative changes; `converged` says that it is zero to what double precision
     gives. `evaluations` counts values with gradient, `hessian_products` products with the
@@ -76,7 +76,7 @@ class Theory:
         )
 
     def kernel(self, xi_a: ArrayLike | None = None, xi_b: ArrayLike | None = None) -> Array:
-        """The kernel 𝒦 between two sets of attentioned inputs, Eq. (Kernel); by default training.
+        """The kernel 𝒦 between two sets of attentioned inputs, Eq. 10; by default training.
 
         >>> from attnpaths.theory import gp_limit
         >>> gp_limit(jnp.ones((3, 1, 2)), [1, 1, -1], heads=(1,), temperature=1).kernel().shape
@@ -87,7 +87,7 @@ class Theory:
         return kernels.total_kernel(self.U, xi_a, xi_b, prior_variance=self.prior_variance)
 
     def predict(self, xi: ArrayLike) -> kernels.Prediction:
-        """Mean and variance of the network's output, Eqs. (mean_pred) and (var_pred).
+        """Mean and variance of the network's output, Eqs. 9 and 30.
 
         Takes the attentioned inputs `[P*, Π, D]` of new examples.
 

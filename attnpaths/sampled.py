@@ -41,6 +41,18 @@ class Posterior:
     posterior density) and `energy`, `[chains, samples]` each; `step_size [chains]`. `doubts`
     lists in words what speaks against trusting the draws. `at_a_time` chains ran side by side,
     and of `thinning` steps one was kept.
+
+    >>> from attnpaths.posterior import complete_weights, sample_order_parameter
+    >>> xi = jax.random.normal(jax.random.key(0), (10, 2, 3))
+    >>> draws = sample_order_parameter(xi, jnp.sign(xi[:, 0, 0]), heads=(2,), width=5,
+    ...                                temperature=0.5, seed=0, chains=2, progress=False)
+    >>> few = draws.thin(100)
+    >>> few.draws.shape, few.predict(xi).mean.shape
+    ((2, 10, 2, 2), (10,))
+    >>> few.with_weights(complete_weights(few, seed=1)).outputs(xi).shape
+    (2, 10, 10)
+    >>> draws.to_arviz().posterior["U"].dims
+    ('chain', 'draw', 'path', 'other_path')
     """
 
     draws: Float[Array, "chains samples paths paths"]
@@ -121,8 +133,8 @@ class Posterior:
     def predict(self, xi: ArrayLike) -> averaged.PosteriorPrediction:
         """Mean and variance of the network's output on new examples ξ `[P*, Π, D]`.
 
-        The mean averages kᵀ(K+𝒯)⁻¹Y, Eq. (mean_pred), over the draws of U; the variance is, by
-        the law of total variance, the average of K* − kᵀ(K+𝒯)⁻¹k, Eq. (var_pred), plus the
+        The mean averages kᵀ(K+𝒯)⁻¹Y, Eq. 9, over the draws of U; the variance is, by
+        the law of total variance, the average of K* − kᵀ(K+𝒯)⁻¹k, Eq. 30, plus the
         variance of that mean. The time grows with the number of draws: `thin` first if it
         matters. V⁰ is integrated out, also after `sample_weights`, whose own V⁰ `outputs` uses.
         """
@@ -138,7 +150,7 @@ class Posterior:
     def outputs(self, xi: ArrayLike) -> Float[Array, "chains samples examples"]:
         """The output of every sampled network itself, f `[chains, samples, P*]`, from its weights.
 
-        Eq. (effective description). Only for draws that have weights.
+        Eq. 5. Only for draws that have weights.
         """
         if self.weights is None:
             raise ValueError(

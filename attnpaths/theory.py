@@ -39,7 +39,7 @@ def solve(
     temperature: ArrayLike,
     prior_variance: ArrayLike = 1.0,
 ) -> Theory:
-    """Minimise the action S(U) of Eq. (argmin) and give the order parameter.
+    """Minimise the action S(U) of Eq. 11 and give the order parameter.
 
     Takes the attentioned inputs ξ `[P, Π, D]`, labels `y [P]`, the numbers of heads
     (H₁, …, H_L) with ∏H_ℓ = Π, the width N ≥ 1 (`inf` is the GP limit), the temperature
@@ -125,7 +125,14 @@ class Sweep:
         return np.array([[getattr(theory, name) for theory in row] for row in self.grid])
 
     def predict(self, xi: ArrayLike) -> kernels.Prediction:
-        """Mean and variance at every point of the grid, `[widths, temperatures, P*]`."""
+        """Mean and variance at every point of the grid, `[widths, temperatures, P*]`.
+
+        >>> xi = jax.random.normal(jax.random.key(0), (20, 4, 3))
+        >>> grid = sweep(xi, jnp.sign(xi[:, 0, 0]), heads=(2, 2), widths=[10, 100],
+        ...              temperatures=[0.1, 1.0], progress=False)
+        >>> grid.predict(xi).mean.shape
+        (2, 2, 20)
+        """
         rows = [[theory.predict(xi) for theory in row] for row in self.grid]
         return jax.tree.map(
             lambda *leaves: jnp.stack(leaves).reshape(

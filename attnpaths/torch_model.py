@@ -20,8 +20,15 @@ class Model(torch.nn.Module):
     1/√N, are inside the weights here; `export` takes them out.
 
     >>> model = Model(layers=2, heads=2, key_dim=3, width=5, seed=0)
-    >>> model(torch.ones(4, 48, 192)).shape
-    torch.Size([4])
+    >>> x = torch.ones(4, 48, 192)
+    >>> model(x).shape, torch.allclose(model(x), model.layered(x), atol=1e-5)
+    (torch.Size([4]), True)
+    >>> pixels, orders, codes = torch.ones(4, 48, 64), torch.tensor([0, 1, 0, 1]), x[:2]
+    >>> torch.allclose(model.from_pixels(pixels, orders, codes), model(2 * x), atol=1e-5)
+    True
+    >>> network, weights = model.export()
+    >>> torch.allclose(Model.from_network(network, weights)(x), model(x), atol=1e-5)
+    True
     """
 
     def __init__(

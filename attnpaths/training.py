@@ -105,6 +105,13 @@ def train(
     returning when step `until` is reached or `stop()` is true. Every batch depends on the seed
     and its number alone: a run that was interrupted, however roughly, ends with the same
     weights as one that was not. Longer `epochs` go on from a shorter run.
+
+    >>> import tempfile
+    >>> glyphs = image_sources.load("glyphs", classes=30)
+    >>> small = Settings(layers=1, heads=1, key_dim=2, width=2, batch=4, validation_examples=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(train(small, folder, images=glyphs, until=2, progress=False))
+    None
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -198,7 +205,13 @@ def train(
 def accuracy(
     model: Model, encoder: Encoder, sequences: oneshot.Sequences
 ) -> dict[str, float | int]:
-    """The share of sequences whose sign is right, and its standard error."""
+    """The share of sequences whose sign is right, and its standard error.
+
+    >>> glyphs = image_sources.load("glyphs", classes=30)
+    >>> model = Model(layers=1, heads=1, key_dim=2, width=2)
+    >>> accuracy(model, Encoder(glyphs), oneshot.draw(glyphs, 8, seed=0)).keys()
+    dict_keys(['accuracy', 'standard_error', 'examples'])
+    """
     codes = torch.from_numpy(encoder.codes)
     right = 0
     with torch.no_grad():

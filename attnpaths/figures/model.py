@@ -219,5 +219,9 @@ def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
 
 
 def faint() -> list:
-    """A colour scale from 0 to 1; the square root shows a few per cent beside a one."""
+    """A colour scale from 0 to 1; the square root shows a few per cent beside a one.
+
+    >>> faint()[-1]
+    [1.0, 'rgba(31, 119, 190, 1)']
+    """
     return [[z, rgba(ACCENT, z**0.5)] for z in (0.0, 0.01, 0.04, 0.1, 0.25, 0.5, 1.0)]

@@ -128,7 +128,11 @@ class Images:
         return np.bincount(self.labels, minlength=len(self.names))
 
     def of_class(self, index: int) -> UInt8[np.ndarray, "examples height width"]:
-        """The images of one class, `[examples, height, width]`."""
+        """The images of one class, `[examples, height, width]`.
+
+        >>> load("glyphs", classes=30).of_class(2).shape
+        (20, 32, 32)
+        """
         first, end = np.searchsorted(self.labels, [index, index + 1])
         return self.pixels[first:end]
 

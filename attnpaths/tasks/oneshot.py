@@ -113,6 +113,8 @@ class Encoder:
     >>> x = encoder(draw(glyphs, 4, seed=0))
     >>> x.shape, x.dtype
     ((4, 48, 192), dtype('float32'))
+    >>> encoder.pixels(draw(glyphs, 4, seed=0)).shape
+    (4, 48, 64)
     """
 
     def __init__(self, images: Images, labels=None):

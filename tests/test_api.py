@@ -1,0 +1,140 @@
+"""The reference of the library is whole: all that is public is in it, with an example that runs."""
+
+import ast
+import importlib
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from attnpaths import directives, reference
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "book").glob("api*.md"))}
+# what the library promises, however its files are split
+PROMISED = """
+    Network Network.attention Network.features Network.apply Network.apply_paths Weights
+    effective_weights empirical_order_parameter
+    paths.paths paths.labels paths.attentioned_input
+    kernels.path_kernels kernels.total_kernel kernels.predict kernels.alignment
+    theory.solve theory.sweep theory.gp_limit theory.solve_adam theory.Theory
+    theory.Theory.kernel theory.Theory.predict
+    posterior.sample_order_parameter posterior.sample_weights posterior.complete_weights
+    posterior.Posterior posterior.Posterior.predict posterior.Posterior.to_arviz
+    tasks.markov.paper_task tasks.markov.make_task tasks.markov.Task
+    tasks.oneshot.make_task tasks.images.load training.train training.load_weights
+    pruning.head_scores pruning.prune figures.order_parameters explorer.Explorer
+""".split()
+ENTRIES = {entry.name: entry for found in reference.entries().values() for entry in found}
+METHODS = {
+    method.name: (method, entry)
+    for entry in ENTRIES.values()
+    for method in entry.methods
+    # PyTorch calls it when the model itself is called
+    if method.kind != "property" and method.node.name != "forward"
+}
+
+
+def test_what_is_promised_is_public():
+    public = {*ENTRIES, *METHODS}
+    assert [name for name in PROMISED if f"attnpaths.{name}" not in public] == []
+    assert len(ENTRIES) > 80 and len(METHODS) > 15
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_public_name_is_documented(name):
+    entry = ENTRIES[name]
+    assert ast.get_docstring(entry.node), f"{name} has no docstring"
+    if entry.kind == "function":
+        assert entry.example, f"the docstring of {name} has no example (>>>)"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_public_method_has_an_example(name):
+    method, owner = METHODS[name]
+    examples = [line for line in ast.get_docstring(owner.node).splitlines() if ">>>" in line]
+    in_class = any(f".{method.node.name}(" in line for line in examples)
+    assert method.example or in_class, f"neither {name} nor its class has an example of it"
+
+
+def test_the_reference_reads_what_python_imports():
+    """Names, homes and arguments are read from sources; Python must agree."""
+    for module, found in reference.entries().items():
+        loaded = importlib.import_module(module)
+        for entry in found:
+            thing = inspect.unwrap(getattr(loaded, entry.node.name))
+            assert f"{thing.__module__}.{thing.__qualname__}" == entry.home
+            assert inspect.getdoc(thing) == ast.get_docstring(entry.node)
+            if entry.kind == "function":
+                arguments = inspect.signature(thing).parameters
+                written = entry.node.args
+                assert [a.arg for a in (*written.args, *written.kwonlyargs)] == list(arguments)
+
+
+def test_every_public_module_is_on_a_page_once_in_the_order_of_the_picture():
+    text = "\n".join(PAGES[name] for name in ("api.md", "api-experiments.md", "api-figures.md"))
+    listed = re.findall(r"^```\{reference\} (\S+)$", text, re.MULTILINE)
+    chapters = [module for module in reference.MODULES if module in reference.FIGURES]
+    assert listed == [module for module in reference.MODULES if module not in chapters]
+    assert text.count("\n```{chapter-figures}\n") == 1
+    assert len(PAGES) == 3
+
+
+@pytest.mark.parametrize("module", reference.MODULES)
+def test_a_page_describes_all_that_a_module_offers(module):
+    page = reference.page(module)
+    for entry in reference.entries()[module]:
+        assert f"{{py:{entry.kind}}} {entry.node.name}(" in page
+        for method in entry.methods:
+            assert re.search(rf"{{py:\w+}} {method.node.name}\b", page)
+
+
+def test_a_module_that_is_not_public_is_refused():
+    with pytest.raises(ValueError, match=r"attnpaths.minimise is not in .*MODULES"):
+        reference.page("attnpaths.minimise")
+    assert not {module for module, _ in reference.inner()} & set(reference.MODULES)
+    assert all(about for _, about in reference.inner())
+
+
+def test_text_means_itself_and_examples_are_code():
+    docstring = (
+        f"Mean k_a* of `y [P]`, U^{{ππ'}}; Eqs. {9} and {30}.\n\n    x = 1\n\n"
+        "See `kernels.predict`.\n\n>>> f(1)\n2\n\n>>> f(2)\n3"
+    )
+    assert reference.markdown(docstring).split("\n\n", 3) == [
+        r"Mean k\_a\* of `y [P]`, U\^\{ππ′\}; "
+        "Eqs. {ref}`9 <paper-eq-9>` and {ref}`30 <paper-eq-30>`.",
+        "```text\n    x = 1\n```",
+        "See {py:obj}`kernels.predict <attnpaths.kernels.predict>`.",
+        "```pycon\n>>> f(1)\n2\n\n>>> f(2)\n3\n```",
+    ]
+
+
+def test_long_signatures_are_not_lists_of_definitions():
+    """Screen readers would announce a list of terms that has none."""
+    paren = '<span class="sig-paren">{}</span>'
+    arguments = "\n\n<dl>\n<dd>a,</dd>\n<dd>b,</dd>\n</dl>\n\n"
+    signature = f"<dt class='sig-object'>f{paren.format('(')}{arguments}{paren.format(')')}</dt>"
+    context = {"body": f"<dl>{signature}<dd>Text.</dd></dl>"}
+    directives.plain_arguments(None, "page", "page.html", context, None)
+    assert re.findall(r"<d.", context["body"]) == ["<dl", "<dt", "<dd"]
+    for name in "ab":
+        assert f'<span class="sig-argument">{name},</span>' in context["body"]
+
+
+def test_citation_and_changelog_name_this_version():
+    page = (ROOT / "book" / "changelog.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    newest = re.search(r"^### (\S+)$", page, re.MULTILINE)[1]
+    assert newest == project["version"] == cited["version"]
+    assert f"version = {{{newest}}}" in page
+    words = " ".join(page.split())
+    paper = cited["preferred-citation"]
+    for author in paper["authors"]:
+        assert f"{author['family-names']}, {author['given-names']}" in words
+    for part in (paper["title"], paper["collection-title"], str(paper["year"]), cited["title"]):
+        assert part in words
