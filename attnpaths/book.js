@@ -45,7 +45,7 @@
     if (width < NARROW) {
       const top = (frame ?? figure).layout?.margin?.t ?? (layout.title ? 50 : 15);
       layout.margin = { ...layout.margin, l: 45, r: 10, t: top };
-      layout.legend = { ...layout.legend, orientation: 'h', x: 0, xanchor: 'left', y: -0.25, yanchor: 'top' };
+      layout.legend = { ...layout.legend, orientation: 'h', x: 0, xanchor: 'left', y: layout.meta?.below ?? -0.25, yanchor: 'top' };
       layout.font = { size: 11, ...layout.font };
     }
     // a finger must scroll the page, not zoom the figure

@@ -8,11 +8,10 @@ from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 from scipy.stats import binom
 
-from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, named, rgba
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba
 
 Numbers = ArrayLike | Sequence
 
-_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 _LOOKS = ((rgba(ACCENT), "square"), (rgba(OPPOSITE), "circle"))
 
 
@@ -66,7 +65,7 @@ def falling(
     figure.update_yaxes(
         title="distance to the saddle point", type="log", dtick=1, exponentformat="power"
     )
-    figure.update_layout(legend=_ABOVE, height=450)
+    figure.update_layout(legend=ABOVE, height=450)
     return named(
         figure,
         f"Relative distance of the exact posterior mean to the saddle point, from N = "
@@ -102,7 +101,7 @@ def trust(widths: Numbers, errors: Mapping[str, tuple[Numbers, Numbers]], rule: 
     figure.update_yaxes(
         title="relative error of the theory", type="log", dtick=1, exponentformat="power"
     )
-    figure.update_layout(legend=_ABOVE, height=430)
+    figure.update_layout(legend=ABOVE, height=430)
     return named(
         figure, f"Error of the theory by width: {'; '.join(spoken)}. The rule is {rule:.0%}."
     )

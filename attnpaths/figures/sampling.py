@@ -7,11 +7,10 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
 
 Numbers = ArrayLike | Sequence
 
-_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 _CHAINS = list(PATH_COLOURS.values())
 # how each way to an answer is drawn, in all figures
 STYLES = {
@@ -55,7 +54,7 @@ def trace(runs: Mapping[str, Numbers], of: str, level: float) -> go.Figure:
     figure.update_xaxes(title="draw", row=len(runs))
     figure.update_yaxes(title=of)
     figure.update_layout(
-        height=130 + 200 * len(runs), legend={**_ABOVE, "y": 1.08}, margin={"t": 60}
+        height=130 + 200 * len(runs), legend={**ABOVE, "y": 1.08}, margin={"t": 60}
     )
     return named(figure, f"Chains of {of}. {'; '.join(spoken)}. Theory {level:.2f}.")
 
@@ -97,7 +96,7 @@ def walk(draws: Numbers, saddle: Numbers, names: Sequence[str], steps: int = 30)
     )
     figure.update_xaxes(title=names[0])
     figure.update_yaxes(title=names[1])
-    figure.update_layout(legend=_ABOVE, height=430)
+    figure.update_layout(legend=ABOVE, height=430)
     mean, spread = cloud.mean(axis=0), cloud.std(axis=0)
     return named(
         figure,
@@ -147,7 +146,7 @@ def against_width(
         spoken.append(f"{_NAMES[way]} {said}")
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title=title)
-    figure.update_layout(legend=_ABOVE, height=430)
+    figure.update_layout(legend=ABOVE, height=430)
     line = ", ".join(f"{v:.3f}" for v in np.asarray(theory, float))
     said = "; ".join(spoken)
     return named(figure, f"{title.capitalize()} against width. Theory {line}; {said}.")
@@ -176,7 +175,9 @@ def entries(
     count = len(names)
     pairs = [(i, i) for i in range(count)]
     pairs += [(i, j) for i in range(count) for j in range(i + 1, count)]
-    labels = [names[i] if i == j else f"{names[i]} × {names[j]}" for i, j in pairs]
+    # long labels would take the height of a narrow page
+    short = [name.replace("adversarial", "adv.") for name in names]
+    labels = [short[i] if i == j else f"{short[i]} × {short[j]}" for i, j in pairs]
     row, column = np.transpose(pairs)
     unit = np.sqrt(theory[row, row] * theory[column, column]) / 100
     figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
@@ -208,15 +209,18 @@ def entries(
     figure.update_xaxes(row=2, tickangle=-50, automargin=True)
     figure.update_yaxes(row=1, title="entry of U")
     figure.update_yaxes(row=2, title="minus theory, %")
-    figure.update_layout(legend=_ABOVE, height=620)
+    figure.update_layout(legend=ABOVE, height=620)
     strengths = ", ".join(
         f"{name} {value:.2f}" for name, value in zip(names, np.diag(theory), strict=True)
     )
-    return named(
+    named(
         figure,
         f"Entries of U. Theory: {strengths}. Largest difference to the theory: "
         f"{', '.join(spoken)}.",
     )
+    # on a narrow page the legend goes below, past the long labels
+    figure.layout.meta = figure.layout.meta | {"below": -0.55}
+    return figure
 
 
 def predictors(theory: Numbers, sampled: Mapping[str, tuple[Numbers, Numbers]]) -> go.Figure:
@@ -250,7 +254,7 @@ def predictors(theory: Numbers, sampled: Mapping[str, tuple[Numbers, Numbers]]) 
         spoken.append(f"{_NAMES[way]} {np.sqrt(np.mean((mean - theory) ** 2)):.3f}")
     figure.update_xaxes(title="predictor, theory")
     figure.update_yaxes(title="predictor, sampled")
-    figure.update_layout(legend=_ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=440)
     return named(
         figure,
         f"Predictors of {len(theory)} test examples against the theory’s. Root mean square "
