@@ -3,6 +3,7 @@
 import _thread
 import dataclasses
 import functools
+import signal
 import threading
 import time
 import warnings
@@ -171,6 +172,15 @@ def test_every_reason_for_doubt_is_named():
         assert any(words in doubt for doubt in dataclasses.replace(good, **change).doubts)
 
 
+@pytest.fixture
+def interruptible():
+    """A shell that starts tests in the background has them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("phase", ["warm-up", "draws"])
 def test_an_interrupted_run_says_how_far_it_came(phase, monkeypatch):
     before = set(threading.enumerate())
