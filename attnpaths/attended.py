@@ -1,6 +1,7 @@
 """Inputs whose attention is known: all that the theory needs of somebody else's transformer."""
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -129,6 +130,7 @@ class Attended:
             )
 
 
+@functools.partial(jax.jit, static_argnames="readout")
 def _features(omega, x, readout):
     *lower, last = omega
     reach = last.mean(axis=3) if readout == "mean" else last[..., readout]
@@ -137,6 +139,3 @@ def _features(omega, x, readout):
         reach = jnp.einsum("phst,pkt->phks", layer, reach)
         reach = reach.reshape(len(x), -1, x.shape[1])
     return jnp.einsum("pks,psd->pkd", reach, x)
-
-
-_features = jax.jit(_features, static_argnums=2)

@@ -52,10 +52,6 @@ FIGURES = {
         lambda: pruning.scores_and_drops(["1.1", "1.2"], [2, 1], [0.2, 0], [0.01, 0.01]),
         ["Lowest scores: 1.2 (score 0.50)", "largest drop 0.200, of head 1.1"],
     ),
-    "scatter": (
-        lambda: pruning.scores_against_drops(["1.1", "1.2"], [2, 1], [0.2, 0]),
-        ["head 1.1, which costs 0.200"],
-    ),
     "heads": (
         lambda: pruning.pruned_heads([(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1),
         ["Heads pruned: 1.2", "letters 0.800"],

@@ -60,34 +60,6 @@ def scores_and_drops(
     )
 
 
-def scores_against_drops(names: Sequence[str], scores: Numbers, drops: Numbers) -> go.Figure:
-    """Each head as a point: its score, and the accuracy that its pruning costs.
-
-    >>> scores_against_drops(["1.1", "1.2"], [2.0, 1.0], [0.2, 0.0]).data[0].x.tolist()
-    [1.0, 0.5]
-    """
-    scores, drops = np.asarray(scores), np.asarray(drops)
-    figure = go.Figure()
-    figure.add_scatter(
-        x=(scores / scores.max()).round(4),
-        y=drops.round(4),
-        text=list(names),
-        textposition="top center",
-        mode="markers+text",
-        marker={"size": 10, "color": rgba(ACCENT)},
-        hovertemplate="head %{text}: score %{x:.2f}, drop %{y:.3f}<extra></extra>",
-    )
-    figure.update_xaxes(title="score, relative to the largest", range=[0, 1.1])
-    figure.update_yaxes(title="drop in accuracy")
-    figure.update_layout(height=400)
-    highest = names[int(scores.argmax())]
-    return named(
-        figure,
-        f"Drop in accuracy against score, {len(scores)} heads. The highest score is that of "
-        f"head {highest}, which costs {drops[scores.argmax()]:.3f}.",
-    )
-
-
 def pruned_heads(
     order: Sequence[tuple[int, int]],
     head_counts: Sequence[int],

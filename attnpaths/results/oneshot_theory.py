@@ -60,14 +60,7 @@ def sweep(
     paper; other test sets are judged at the same temperature.
     """
     start = time.perf_counter()
-    grid = theory.sweep(
-        data.xi,
-        data.y,
-        heads=data.heads,
-        widths=widths,
-        temperatures=temperatures,
-        progress=progress,
-    )
+    grid = _grid(data, widths, temperatures, progress)
     seconds = time.perf_counter() - start
     found = [[_accuracies(point, data) for point in row] for row in grid.grid]
     limit = [_accuracies(_gp(data, t), data) for t in temperatures]
@@ -109,14 +102,7 @@ def draws(
     theory_, gp = [], []
     for seed in seeds:
         data = make(seed)
-        grid = theory.sweep(
-            data.xi,
-            data.y,
-            heads=data.heads,
-            widths=widths,
-            temperatures=temperatures,
-            progress=False,
-        )
+        grid = _grid(data, widths, temperatures, progress=False)
         theory_.append([[_accuracies(point, data) for point in row] for row in grid.grid])
         gp.append([[_accuracies(_gp(data, t), data) for t in gp_temperatures]])
     names = list(data.tests)
@@ -280,6 +266,17 @@ def rounded(value, digits: int = 4):
     if np.ndim(value):
         return [rounded(each, digits) for each in value]
     return float(f"{float(value):.{digits}g}")
+
+
+def _grid(data: Features, widths, temperatures, progress) -> theory.Sweep:
+    return theory.sweep(
+        data.xi,
+        data.y,
+        heads=data.heads,
+        widths=widths,
+        temperatures=temperatures,
+        progress=progress,
+    )
 
 
 def _gp(data: Features, temperature: float) -> theory.Theory:
