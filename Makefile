@@ -11,7 +11,7 @@ book: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadscope
+	$(BIN)/python -m pytest --numprocesses auto --dist loadscope --no-loadscope-reorder
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.run

@@ -17,6 +17,9 @@ from importlib import metadata, resources
 from pathlib import Path
 
 from docutils import nodes
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from myst_nb.core.read import read_myst_markdown_notebook
 from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
@@ -151,10 +154,34 @@ def source_key(package: Path, requirements: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def cache_folder(root: Path) -> Path:
+    """Where executed chapters are kept, for the present library and settings."""
+    settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith("ATTNPATHS_")}
+    chosen = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
+    key = source_key(PACKAGE, root / "requirements.txt")
+    return root / "_build" / f".jupyter_cache-{key}-{chosen}"
+
+
+def keep_executed(root: Path, chapter: Path, executed, seconds: float) -> None:
+    """Put a chapter that was executed elsewhere into the cache, for the next build to show."""
+    notebook = read_myst_markdown_notebook(chapter.read_text("utf-8"), path=chapter)
+    notebook.metadata["language_info"] = executed.metadata["language_info"]
+    own, cells = (
+        [cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, executed)
+    )
+    if [cell.source for cell in own] != [cell.source for cell in cells]:
+        raise ValueError(f"{chapter} was changed after it was executed: run it again")
+    for cell, done in zip(own, cells, strict=True):
+        cell.outputs, cell.execution_count = done.outputs, done.execution_count
+    bundle = CacheBundleIn(notebook, str(chapter), data={"execution_seconds": seconds})
+    get_cache(cache_folder(root)).cache_notebook_bundle(
+        bundle, check_validity=False, overwrite=True
+    )
+
+
 def choose_cache(app, config):
     """Point myst-nb at the cache of the present library, and drop the caches of older ones."""
-    root = Path(app.srcdir)
-    folder = root / "_build" / f".jupyter_cache-{source_key(PACKAGE, root / 'requirements.txt')}"
+    folder = cache_folder(Path(app.srcdir))
     for other in folder.parent.glob(".jupyter_cache*"):
         if other != folder:
             shutil.rmtree(other)

@@ -1,6 +1,7 @@
 """Tests run with every annotated shape checked, and with implicit broadcasting forbidden."""
 
 import atexit
+import collections
 import json
 import os
 import re
@@ -35,6 +36,27 @@ hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, d
 hypothesis.settings.load_profile("tests")
 
 
+def scope(nodeid):
+    """Tests of one scope share a process: those of a file, and those of pages opened one way."""
+    if not nodeid.startswith("tests/browser/"):
+        return nodeid.split("::")[0]
+    from_disk = "file" in re.split(r"[\[\]-]", nodeid) or "test_sliders" in nodeid
+    return "browser, from disk" if from_disk else "browser, over http"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Chapters first, which the build of the book then shows; next that build; then by size."""
+    scopes = [scope(item.nodeid) for item in items]
+    sizes = collections.Counter(scopes)
+
+    def place(name):
+        return not name.startswith("book/"), name != "browser, over http", -sizes[name], name
+
+    order = sorted(range(len(items)), key=lambda i: place(scopes[i]))
+    items[:] = [items[i] for i in order]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Where tests run in parallel, those that share a fixture stay in one process."""
@@ -42,7 +64,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class ByFixture(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "browser" if nodeid.startswith("tests/browser/") else nodeid.split("::")[0]
+            return scope(nodeid)
 
     return ByFixture(config, log)
 

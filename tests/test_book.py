@@ -7,14 +7,17 @@ import sys
 import types
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from attnpaths import explorer
 from attnpaths.book import (
     EXPLORER_SCRIPT,
     accessible_name,
+    cache_folder,
     figure_html,
     half_math,
+    keep_executed,
     source_key,
     write_explorer,
 )
@@ -100,6 +103,33 @@ def test_cells_run_again_for_new_code_only(tmp_path):
     _, log = build(tmp_path, {"page": page})
     assert "Executed notebook in" in log
     assert len(list((tmp_path / "_build").glob(".jupyter_cache*"))) == 1
+
+
+def test_a_chapter_that_was_executed_elsewhere_is_shown(tmp_path):
+    (tmp_path / "book").mkdir()
+    page = PAGE.format(CELL.format("print(6 * 7)"))
+    chapter = tmp_path / "book" / "page.md"
+    chapter.write_text(page, "utf-8")
+    output = nbformat.v4.new_output("stream", text="what nbmake saw")
+    cell = nbformat.v4.new_code_cell("print(6 * 7)", outputs=[output])
+    executed = nbformat.v4.new_notebook(cells=[cell])
+    executed.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    keep_executed(tmp_path, chapter, executed, 1.5)
+    code, log = build(tmp_path, {"page": page})
+    assert code == 0, log[-3000:]
+    assert "Using cached notebook" in log
+    html = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
+    assert "what nbmake saw" in html
+    assert "ran in 1.5 s" in html
+    cell.source = "print(1)"
+    with pytest.raises(ValueError, match="run it again"):
+        keep_executed(tmp_path, chapter, executed, 1.5)
+
+
+def test_the_settings_choose_the_cache(tmp_path, monkeypatch):
+    before = cache_folder(tmp_path)
+    monkeypatch.setenv("ATTNPATHS_DATA", "elsewhere")
+    assert cache_folder(tmp_path) != before
 
 
 def test_the_cache_key_follows_the_library(tmp_path):

@@ -42,4 +42,5 @@ def test_it_does_not_scroll_sideways(visit):
 
 def test_it_is_accessible(visit):
     assert findings(visit, "unnamedFigures") == {}
-    assert findings(visit, "violations") == {}
+    judged = [seen["violations"] for seen in visit.views.values() if seen["violations"] is not None]
+    assert judged == [[], []]
