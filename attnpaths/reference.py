@@ -26,6 +26,7 @@ FIGURES = tuple(
 MODULES = (
     "attnpaths",
     "attnpaths.attended",
+    "attnpaths.adapters",
     "attnpaths.paths",
     "attnpaths.kernels",
     "attnpaths.theory",

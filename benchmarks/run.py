@@ -1,20 +1,30 @@
-"""All tables, from one run, with the machine they came from: `make bench`.
+"""All tables, each from one run, with the machine it came from: `make bench`.
 
-Writes `benchmarks/results.md` and the README's copy of it, whole or not at all.
+    python -m benchmarks.run [TABLE …]
+
+measures the named tables, or all, and writes them into `benchmarks/results.md` and into the
+README's copy, each whole or not at all; the others stay as they are.
 """
 
+import argparse
 import datetime
 import os
 import platform
+import re
 from pathlib import Path
 
 import jax
 import psutil
 from tqdm import tqdm
 
-from benchmarks import against_adam, grid, growth, live, optimisers, sampling
+from benchmarks import against_adam, grid, growth, live, oneshot, optimisers, sampling
 
 HERE = Path(__file__).parent
+TABLES = {
+    module.__name__.split(".")[-1]: module
+    for module in (against_adam, grid, growth, sampling, oneshot, live, optimisers)
+}
+IN_README = ("against_adam", "grid", "growth", "sampling", "oneshot")
 START, END = "<!-- benchmarks: made by `make bench` -->\n", "<!-- end of benchmarks -->"
 
 
@@ -32,7 +42,7 @@ def machine():
     return (
         f"Measured on {datetime.date.today()}: {names[0]}, {os.cpu_count()} cores, "
         f"{psutil.virtual_memory().total / 2**30:.0f} GiB, Python {platform.python_version()}, "
-        f"JAX {jax.__version__}. Times are medians within the run of each table."
+        f"JAX {jax.__version__}."
     )
 
 
@@ -43,18 +53,29 @@ def replace(path, text):
     temporary.replace(path)
 
 
-def main():
-    """Measure everything, then write."""
-    parts = [machine()]
-    for module in tqdm((against_adam, grid, growth, sampling, live, optimisers), unit="table"):
-        parts.append(module.report())
-    text = "\n\n".join(parts) + "\n"
-    replace(HERE / "results.md", text)
-    readme = HERE.parent / "README.md"
-    before, rest = readme.read_text(encoding="utf-8").split(START)
-    _, after = rest.split(END)
-    replace(readme, before + START + "\n" + "\n\n".join(parts[:5]) + "\n\n" + END + after)
-    print(text)
+def held(text):
+    """The tables of `results.md`, by name."""
+    parts = re.split(r"<!-- table: (\w+) -->\n", text)[1:]
+    return {name: table.strip() for name, table in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def main(arguments=None):
+    """Measure, then write."""
+    parser = argparse.ArgumentParser(description="Measure tables, and write them.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=", ".join(TABLES))
+    wanted = parser.parse_args(arguments).tables
+    if unknown := set(wanted) - set(TABLES):
+        parser.error(f"no table {sorted(unknown)[0]}; the tables are {', '.join(TABLES)}")
+    path, readme = HERE / "results.md", HERE.parent / "README.md"
+    for name in tqdm(wanted or TABLES, unit="table"):
+        found = held(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found[name] = f"{TABLES[name].report()}\n\n{machine()}"
+        text = "\n\n".join(f"<!-- table: {n} -->\n{found[n]}" for n in TABLES if n in found)
+        replace(path, text + "\n")
+        copy = "\n\n".join(found[n] for n in IN_README if n in found)
+        before, rest = readme.read_text(encoding="utf-8").split(START)
+        replace(readme, f"{before}{START}\n{copy}\n\n{END}{rest.split(END)[1]}")
+        print(found[name])
 
 
 if __name__ == "__main__":

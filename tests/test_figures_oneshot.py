@@ -29,8 +29,8 @@ FIGURES = {
         ["letters: theory 0.900 at N = 10, GP limit 0.750", "samples 0.890", "descent 0.950"],
     ),
     "maps": (
-        lambda: oneshot.order_parameter_maps({"theory": -U}, ["1", "2"], 1),
-        ["theory: largest −2.00, at paths 1 and 1"],
+        lambda: oneshot.order_parameter_maps({"theory": -U, "two<br>lines": U}, ["1,1", "2,1"], 1),
+        ["theory: largest −2.00, at paths 1,1 and 1,1; two lines: largest 2.00"],
     ),
     "entries": (
         lambda: oneshot.entries_against(U, {"sampled": 3 * U}, "theory"),
@@ -53,8 +53,10 @@ FIGURES = {
         ["Lowest scores: 1.2 (score 0.50)", "largest drop 0.200, of head 1.1"],
     ),
     "heads": (
-        lambda: pruning.pruned_heads([(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1),
-        ["Heads pruned: 1.2", "letters 0.800"],
+        lambda: pruning.pruned_heads(
+            [(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1, {"parameters": [8, 6]}
+        ),
+        ["Heads pruned: 1.2", "letters 0.800", "Saved: parameters 25%"],
     ),
     "orders": (
         lambda: pruning.cumulative({"score": ([0.9, 0.8], None), "random": ([0.9, 0.6], [0, 0.1])}),
@@ -84,3 +86,14 @@ def test_each_source_has_its_own_panel():
         panels[trace.name].append(trace.yaxis)
     assert panels["theory"] == ["y", "y2"]
     assert panels["exact samples"] == panels["gradient descent"] == ["y"]
+
+
+def test_maps_side_by_side_name_first_heads_and_alone_all_paths():
+    names = ["1,1", "1,2", "2,1", "2,2"]
+    U = np.arange(16.0).reshape(4, 4)
+    alone = oneshot.order_parameter_maps({"theory": U}, names, 2)
+    assert list(alone.layout.xaxis.ticktext) == names
+    both = oneshot.order_parameter_maps({"theory": U, "samples": -U}, names, 2)
+    assert list(both.layout.xaxis2.ticktext) == ["1", "2"]
+    assert list(both.layout.xaxis2.tickvals) == [0.5, 2.5]
+    assert both.data[1].customdata[1][2] == "paths 1,2 and 2,1: -6.000"

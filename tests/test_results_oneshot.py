@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attnpaths import densities, empirical_order_parameter, hierarchy, pruning, results, theory
-from attnpaths.checkpoints import Trained, save_weights
+from attnpaths.checkpoints import Trained, load_weights, save_weights
 from attnpaths.predictor import check
 from attnpaths.results import oneshot as study
 from attnpaths.results import oneshot_sampling
@@ -207,6 +207,12 @@ def test_pruning_in_several_orders(trained, found):
     assert curve[1] == pytest.approx(single[1, 2], abs=1e-4)
     drop = answer["drop"]["glyphs"]
     assert drop == pytest.approx([curve[0] - each for each in single.values()], abs=2e-4)
+    # paired: sequences that are right before and after, or wrong, say nothing
+    whole = np.sign(parts.sum(axis=1)) == y
+    without = np.sign(np.asarray(pruning.pruned_outputs(parts, HEADS, [(2, 2)]))) == y
+    gained, lost = np.mean(without & ~whole), np.mean(whole & ~without)
+    error = np.sqrt((gained + lost - (gained - lost) ** 2) / 59)
+    assert answer["drop_error"]["glyphs"][3] == pytest.approx(error, rel=0.01)
     first = answer["first"]["glyphs"]
     assert first["theory"]["mean"] == pytest.approx(curve[1] - curve[0], abs=2e-4)
     mean = np.mean(
@@ -270,8 +276,8 @@ def test_the_study_makes_what_is_missing(small_study, trained):
     assert run("--again") == mine
     held = results.read("oneshot", out)
     assert set(held["parts"]) == set(mine)
-    content = (folder / study.NETWORKS["3_3"]).read_bytes()
-    assert held["parts"]["sweep_3_3"]["weights_md5"] == study.md5(content)
+    stored = load_weights(folder / study.NETWORKS["3_3"])
+    assert held["parts"]["sweep_3_3"]["weights_md5"] == study.heads_md5(stored)
     assert list(held["provenance"]["sweep_3_3"]["data"]) == ["glyphs"]
     # another network comes, and this one goes: its results stay
     save_weights(folder / study.NETWORKS["2_4"], trained)
@@ -282,6 +288,34 @@ def test_the_study_makes_what_is_missing(small_study, trained):
     network, weights = Model(layers=2, heads=2, key_dim=3, width=8, seed=2).export()
     save_weights(folder / study.NETWORKS["2_4"], Trained(network, weights, trained.labels, {}))
     assert len(run()) == 6 and run() == []
+
+
+def test_heads_alone_keep_what_needs_the_other_weights(small_study, trained, capsys):
+    run, folder, out = small_study
+    path, content = folder / study.NETWORKS["3_3"], out / "oneshot.json"
+    run()
+    save_weights(path, trained, values=False)
+    assert load_weights(path).weights is None
+    assert run() == [] and run("--again") == ["sweep_3_3"]
+    assert run("--only", "sweep_3_3") == ["sweep_3_3"]
+    before = content.read_bytes()
+
+    def refused(*options):
+        where = ["--weights", str(folder), "--folder", str(out)]
+        assert study.main([*where, *options]) == 2
+        said = capsys.readouterr().err
+        assert f"{path} holds the heads alone" in said and "--weights" in said
+        return said
+
+    assert "are needed for trained_3_3;" in refused("--only", "trained_3_3")
+    # other heads: what was made with the old ones does not serve
+    other = Model(layers=2, heads=2, key_dim=3, width=8, seed=2).export()[0]
+    save_weights(path, Trained(other, None, trained.labels, {}), values=False)
+    assert "needed for pruning_3_3, theory_3_3, trained_3_3;" in refused()
+    assert content.read_bytes() == before
+    content.unlink()
+    refused()
+    assert run("--only", "sweep_3_3") == ["sweep_3_3"]
 
 
 def test_rows_of_numbers_take_one_line(tmp_path):

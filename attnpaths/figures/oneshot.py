@@ -152,49 +152,58 @@ def accuracy_by_source(
 def order_parameter_maps(
     matrices: Mapping[str, Numbers], labels: Sequence[str], block: int
 ) -> go.Figure:
-    """Order parameters of many paths, one above the other, with lines around blocks of paths.
+    """Order parameters of many paths, side by side, with lines around blocks of paths.
 
-    Each is drawn relative to its own largest entry. `block` paths share their first head.
+    Each is drawn relative to its own largest entry. `block` paths share their first head. One
+    matrix alone has all `labels` on its axes, several have only the first heads.
 
     >>> figure = order_parameter_maps({"theory": np.diag([2.0, 1.0])}, ["1,1", "1,2"], 1)
     >>> figure.data[0].z.tolist()
     [[1.0, 0.0], [0.0, 0.5]]
     """
     figure = make_subplots(
-        len(matrices),
         1,
-        shared_xaxes=True,
+        len(matrices),
+        shared_yaxes=True,
         subplot_titles=list(matrices),
-        vertical_spacing=0.16 / (len(matrices) + 1),
+        horizontal_spacing=0.1 / (len(matrices) + 1),
     )
     spoken = []
-    for row, (name, U) in enumerate(matrices.items(), start=1):
+    for col, (name, U) in enumerate(matrices.items(), start=1):
         U = np.asarray(U)
         figure.add_heatmap(
-            row=row,
-            col=1,
-            x=list(labels),
-            y=list(labels),
+            row=1,
+            col=col,
             z=(U / np.abs(U).max()).round(4),
             zmin=-1,
             zmax=1,
             colorscale=signed(1.0),
             showscale=False,
-            customdata=U,
-            hovertemplate="paths %{y} and %{x}: %{customdata:.3f}<extra></extra>",
+            customdata=[
+                [f"paths {a} and {b}: {u:.3f}" for b, u in zip(labels, row, strict=True)]
+                for a, row in zip(labels, U, strict=True)
+            ],
+            hovertemplate="%{customdata}<extra></extra>",
         )
         for edge in range(block, len(U), block):
             line = {"color": rgba(NEUTRAL), "width": 1}
-            figure.add_hline(edge - 0.5, line=line, row=row, col=1)
-            figure.add_vline(edge - 0.5, line=line, row=row, col=1)
+            figure.add_hline(edge - 0.5, line=line, row=1, col=col)
+            figure.add_vline(edge - 0.5, line=line, row=1, col=col)
         i, j = np.unravel_index(np.argmax(np.abs(U)), U.shape)
         spoken.append(f"{name}: largest {U[i, j]:.2f}, at paths {labels[i]} and {labels[j]}")
-    frame = {"showgrid": False, "zeroline": False, "type": "category"}
-    figure.update_xaxes(tickangle=-90, **frame)
-    figure.update_yaxes(autorange="reversed", title="path (h₁, h₂)", **frame)
-    figure.update_xaxes(row=len(matrices), title="path")
-    figure.update_layout(height=110 + 380 * len(matrices), margin={"t": 40})
-    return named(figure, f"Order parameters as maps. {'; '.join(spoken)}.".replace("-", "−"))
+    alone = len(matrices) == 1
+    ticks = np.arange(len(labels)) if alone else np.arange(0, len(labels), block) + (block - 1) / 2
+    texts = list(labels) if alone else [labels[i].split(",")[0] for i in range(0, len(U), block)]
+    frame = {"showgrid": False, "zeroline": False, "tickvals": ticks, "ticktext": texts}
+    title = "path" if alone else "first head h₁"
+    figure.update_xaxes(title=title, tickangle=-90 if alone else 0, constrain="domain", **frame)
+    figure.update_yaxes(autorange="reversed", constrain="domain", **frame)
+    figure.update_yaxes(col=1, title=title)
+    if alone:
+        figure.update_yaxes(scaleanchor="x")
+    figure.update_layout(height=480 if alone else 320, margin={"t": 50})
+    words = "; ".join(spoken).replace("<br>", " ").replace("-", "−")
+    return named(figure, f"Order parameters as maps. {words}.")
 
 
 def entries_against(reference: Numbers, others: Mapping[str, Numbers], title: str) -> go.Figure:
@@ -267,7 +276,8 @@ def best_temperatures(widths: Numbers, curves: Mapping[str, Numbers], limit: flo
         line={"color": rgba(OPPOSITE), "width": 2},
     )
     figure.update_xaxes(title="width N", type="log", dtick=1)
-    figure.update_yaxes(title="best temperature 𝒯", type="log", dtick="D2")
+    ticks = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
+    figure.update_yaxes(title="best temperature 𝒯", type="log", tickvals=ticks)
     figure.update_layout(legend=ABOVE, height=400)
     spoken = "; ".join(
         f"{name} from {values[0]:g} at N = {widths[0]:g} to {values[-1]:g} at N = {widths[-1]:g}"

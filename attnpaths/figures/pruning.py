@@ -65,19 +65,23 @@ def pruned_heads(
     head_counts: Sequence[int],
     curves: Mapping[str, Numbers],
     count: int,
+    sizes: Mapping[str, Sequence[int]] | None = None,
 ) -> go.Figure:
     """The network with the first `count` heads of an `order` gone, and its accuracies.
 
     `order` lists heads as (layer, head) from 1. `curves` maps a name to the accuracies after 0,
-    1, 2, … pruned heads; a vertical line marks `count`.
+    1, 2, … pruned heads; a larger dot marks `count`. `sizes` maps what a network costs to its
+    amount after 0, 1, 2, … pruned heads; the share that is saved is written above.
 
-    >>> figure = pruned_heads([(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1)
+    >>> figure = pruned_heads([(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1, {"parameters": [9, 6]})
     >>> figure.data[0].marker.symbol
     ('square', 'x', 'square')
+    >>> figure.layout.title.text
+    'saved: parameters 33%'
     """
     gone = set(order[:count])
     heads = [(layer, h) for layer, n in enumerate(head_counts, 1) for h in range(1, n + 1)]
-    figure = make_subplots(2, 1, row_heights=[0.3, 0.7], vertical_spacing=0.17)
+    figure = make_subplots(2, 1, row_heights=[0.28, 0.72], vertical_spacing=0.25)
     figure.add_scatter(
         row=1,
         col=1,
@@ -97,8 +101,8 @@ def pruned_heads(
     spoken = []
     for (name, values), (rgb, dash) in zip(curves.items(), styles, strict=False):
         values = np.asarray(values)
-        sizes = np.full(len(values), 6)
-        sizes[count] = 13
+        dots = np.full(len(values), 6)
+        dots[count] = 13
         figure.add_scatter(
             row=2,
             col=1,
@@ -107,7 +111,7 @@ def pruned_heads(
             name=name,
             mode="lines+markers",
             line={"color": rgba(rgb), "width": 2.5, "dash": dash},
-            marker={"size": sizes},
+            marker={"size": dots},
         )
         spoken.append(f"{name} {values[count]:.3f}")
     figure.update_xaxes(row=1, showgrid=False, dtick=1, range=[0.4, max(head_counts) + 0.6])
@@ -116,9 +120,15 @@ def pruned_heads(
     figure.update_yaxes(row=1, title="layer")
     figure.update_xaxes(row=2, title="number of pruned heads", dtick=1)
     figure.update_yaxes(row=2, title="test accuracy")
-    figure.update_layout(height=560, legend={**ABOVE, "y": 0.62}, margin={"t": 20})
+    figure.update_layout(height=560, legend={**ABOVE, "y": 0.56}, margin={"t": 20})
     which = ", ".join(f"{layer}.{h}" for layer, h in order[:count]) or "none"
-    return named(figure, f"Heads pruned: {which}. Accuracy: {', '.join(spoken)}.")
+    words = f"Heads pruned: {which}. Accuracy: {', '.join(spoken)}."
+    if sizes:
+        saved = ", ".join(f"{name} {1 - each[count] / each[0]:.0%}" for name, each in sizes.items())
+        title = {"text": f"saved: {saved}", "font": {"size": 14}, "x": 0.02}
+        figure.update_layout(title=title, margin={"t": 50}, height=590)
+        words += f" Saved: {saved}."
+    return named(figure, words)
 
 
 def cumulative(curves: Mapping[str, tuple[Numbers, Numbers | None]]) -> go.Figure:

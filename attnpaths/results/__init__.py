@@ -10,6 +10,8 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -49,8 +51,8 @@ def collect(
     `parts` gives for each name a function of no arguments, whose answer is made of numbers,
     texts, lists, dictionaries and arrays. `data` names the data sets used, with their checksums;
     a file made from other data is refused. With `again` everything is computed anew. The
-    provenance of each part is its date, the seconds that it took, the machine and the versions
-    of what computed it.
+    provenance of each part is its date, the seconds that it took, the machine, the most memory
+    that the process held until then, and the versions of what computed it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,6 +81,7 @@ def collect(
             "date": str(datetime.date.today()),
             "seconds": round(time.perf_counter() - start, 1),
             "cores": os.cpu_count(),
+            "peak_memory_gib": round(peak_memory(), 2),
             "python": platform.python_version(),
             **{each: importlib.metadata.version(each) for each in ("attnpaths", "jax", "numpyro")},
             "data": data,
@@ -88,6 +91,12 @@ def collect(
             temporary.write_text(text + "\n", encoding="utf-8")
             json.loads(temporary.read_text(encoding="utf-8"))
     return held
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in GiB; counted in bytes on a Mac."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)
 
 
 def _plain(value: Any) -> Any:

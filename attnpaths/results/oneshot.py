@@ -5,7 +5,7 @@
 computes what `oneshot.json` does not hold yet, for every trained network whose weights are in
 FOLDER (by default `weights/` beside this file). Parts are named after their network:
 `sweep_2_4` is of two layers of four heads. Parts that were made with other weights than those
-in FOLDER are made anew.
+in FOLDER are made anew; where a file holds the heads alone, what needs its other weights is kept.
 """
 
 import argparse
@@ -18,8 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from attnpaths import empirical_order_parameter, results
-from attnpaths.checkpoints import load_weights, replacing
+from attnpaths.checkpoints import Trained, load_weights, replacing
 from attnpaths.results.oneshot_pruning import (
     outputs,
     pruned,
@@ -77,6 +80,8 @@ NARROW = 10
 #: Draws of training and test examples; the first is that of the sweep.
 SEEDS = (0, 1, 2, 3, 4, 5)
 TEST_SEQUENCES = 10_000
+# Parts that compare with the trained network, or prune it: heads alone do not make them.
+_OF_VALUES = ("trained", "theory", "sampled", "pruning")
 # The larger networks are solved at a few points near the best of the smaller one.
 _FEW = {
     "3_3": {"widths": (10, 100, 1000, 10_000), "temperatures": (0.1, 0.25, 0.5, 0.75, 1.0)},
@@ -90,8 +95,8 @@ class Study:
     def __init__(self, key: str, path: Path, images: Mapping[str, Any], folder: Path):
         """Read the weights; `folder` holds the study's file, where parts find earlier ones."""
         self.key, self.images, self.folder = key, images, folder
-        self.md5 = md5(path.read_bytes())
-        self.trained = load_weights(path)
+        self.path, self.trained = path, load_weights(path)
+        self.md5 = heads_md5(self.trained)
 
     @property
     def parts(self) -> dict[str, Callable[[], dict]]:
@@ -99,6 +104,13 @@ class Study:
         return {
             f"{name}_{self.key}": functools.partial(self._made, name) for name in names(self.key)
         }
+
+    @property
+    def impossible(self) -> set[str]:
+        """The parts that cannot be made, since the file holds the heads alone."""
+        if self.trained.weights is not None:
+            return set()
+        return {f"{name}_{self.key}" for name in names(self.key) if name in _OF_VALUES}
 
     def _made(self, name: str) -> dict[str, Any]:
         return getattr(self, f"part_{name}")() | {"weights_md5": self.md5}
@@ -205,7 +217,17 @@ def run(
     }
     studies = {key: Study(key, path, images, folder) for key, path in present.items()}
     current = {f"{n}_{k}": study.md5 for k, study in studies.items() for n in names(k)}
-    held = _without_stale(folder, current, set(current) if again else set(only))
+    impossible = {part for study in studies.values() for part in study.impossible}
+    stay = _up_to_date(folder, current, set(current) - impossible if again else set(only))
+    for study in studies.values():
+        wanted = study.impossible.intersection(only) if only else study.impossible
+        if missing := sorted(wanted - stay):
+            raise ValueError(
+                f"{study.path} holds the heads alone, without the weights that are needed for "
+                f"{', '.join(missing)}; give a folder with all weights (--weights), or name "
+                "other parts (--only)"
+            )
+    held = _keep(folder, stay)
     made = {part: call for study in studies.values() for part, call in study.parts.items()}
     # parts of networks whose weights are not here stay as they are
     kept = {part: lambda part=part: held[part] for part in known if part in held}
@@ -222,17 +244,32 @@ def md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def _without_stale(folder: Path, current: Mapping[str, str], again: set[str]) -> dict[str, Any]:
-    """Drop the parts to be made again and those of other weights; gives the parts that stay."""
+def heads_md5(trained: Trained) -> str:
+    """The checksum of what the theory takes from a trained network: heads and label vectors.
+
+    Value weights and history do not count: the file without them is of the same network.
+    """
+    arrays = [*jax.tree.leaves(trained.network.heads), trained.labels]
+    return md5(b"".join(np.asarray(array, np.float64).tobytes() for array in arrays))
+
+
+def _up_to_date(folder: Path, current: Mapping[str, str], again: set[str]) -> set[str]:
+    """The parts that need not be made: neither asked for again, nor of other weights."""
+    if not (folder / f"{NAME}.json").exists():
+        return set()
+    return {
+        part
+        for part, found in results.read(NAME, folder)["parts"].items()
+        if part not in again and found["weights_md5"] == current.get(part, found["weights_md5"])
+    }
+
+
+def _keep(folder: Path, stay: set[str]) -> dict[str, Any]:
+    """Drop all parts but these from the study's file, and give these."""
     path = folder / f"{NAME}.json"
     if not path.exists():
         return {}
     held = results.read(NAME, folder)
-    stay = {
-        part
-        for part, found in held["parts"].items()
-        if part not in again and found["weights_md5"] == current.get(part, found["weights_md5"])
-    }
     held = {key: {part: each[part] for part in each if part in stay} for key, each in held.items()}
     _write(path, held)
     return held["parts"]

@@ -65,9 +65,9 @@ def pruned(
     """What pruning costs: of each head alone, and of more and more heads in several orders.
 
     `scores` gives head scores by the name of the order parameter they came from, in the order of
-    `pruning.all_heads`. `"random"` averages over `orders` random orders. `first` is about the
-    first quarter of the heads: the change of accuracy, with its standard error over the test
-    sequences, which are the same before and after. `sizes` has
+    `pruning.all_heads`. `"random"` averages over `orders` random orders. `drop` is what each head
+    alone costs, and `first` the change of accuracy without the first quarter of the heads; their
+    standard errors are over the test sequences, which are the same before and after. `sizes` has
     parameters and multiply–adds with 0, 1, 2, … heads pruned in the first order.
     """
     heads = network.head_counts
@@ -85,6 +85,7 @@ def pruned(
         "sizes": _sizes(network, weights, next(iter(chosen.values())), tokens),
         "whole": {},
         "drop": {},
+        "drop_error": {},
         "rank_correlation": {},
         "curves": {},
         "random": {},
@@ -94,8 +95,11 @@ def pruned(
         right = functools.partial(_right, parts, y, heads)
         whole = right([])
         answer["whole"][source] = _share(whole)
-        drop = [float(whole.mean() - right([head]).mean()) for head in names]
+        # the same sequences before and after: their difference is what has an error
+        losses = [whole.astype(float) - right([head]) for head in names]
+        drop = [loss.mean() for loss in losses]
         answer["drop"][source] = rounded(drop)
+        answer["drop_error"][source] = [mean_and_error(loss)["standard_error"] for loss in losses]
         answer["rank_correlation"][source] = {
             name: rank_correlation(score, drop, seed=seed) for name, score in scores.items()
         }

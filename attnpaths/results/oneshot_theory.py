@@ -5,8 +5,6 @@ version of any part.
 """
 
 import dataclasses
-import resource
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +16,7 @@ from jaxtyping import Array, Float
 
 from attnpaths import posterior, pruning, theory
 from attnpaths.network import Network
-from attnpaths.results import oneshot_sampling
+from attnpaths.results import oneshot_sampling, peak_memory
 from attnpaths.tasks import oneshot
 
 WIDTHS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
@@ -80,7 +78,7 @@ def sweep(
         "largest_gradient": grid.gradient_norm.max(),
         "converged": int(grid.converged.sum()),
         "seconds": round(seconds, 1),
-        "peak_memory_gib": rounded(_peak_memory(), 3),
+        "peak_memory_gib": rounded(peak_memory(), 3),
     }
 
 
@@ -158,8 +156,8 @@ def sampled(
     temperature: int | float,
     beside: Mapping[str, Any],
     chains: int = 2,
-    warmup: int = 100,
-    samples: int = 300,
+    warmup: int = 60,
+    samples: int = 150,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -304,9 +302,3 @@ def _choose(accuracy, way: str):
 def _take(accuracy, chosen):
     """Accuracies `[draws, widths, test sets]` at the chosen temperatures."""
     return np.take_along_axis(accuracy, chosen[..., None, None], axis=2)[:, :, 0]
-
-
-def _peak_memory() -> float:
-    """The most memory that this process has held, in GiB; counted in bytes on a Mac."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)

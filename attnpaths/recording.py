@@ -1,0 +1,201 @@
+"""What a transformer of PyTorch attends to while it runs, and what it does without some heads."""
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from attnpaths import _inputs
+from attnpaths.pruning import Head
+
+
+class Recording(NamedTuple):
+    """What `record_attention` saw: `omega`, `x` and the module's own `output`.
+
+    `omega` holds one array `[P, H, T, T]` per attention layer, in the order of the calls and in
+    the library's order of axes, keys before queries; `x [P, T, D]` are the tokens that the first
+    of these layers attended to.
+    """
+
+    omega: tuple[np.ndarray, ...]
+    x: np.ndarray
+    output: Any
+
+
+def record_attention(
+    module: nn.Module, inputs: torch.Tensor | tuple, options: Mapping[str, Any] | None = None
+) -> Recording:
+    """Run `module(inputs, **options)` without gradients, and keep its attention matrices.
+
+    A tuple of `inputs` is passed on as several arguments. Works for every `nn.MultiheadAttention`
+    that attends from tokens to themselves, also inside `nn.TransformerEncoder`, with or without
+    masks; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens. Other transformers hand out their
+    attention themselves: see `keys_first`.
+
+    >>> from attnpaths import Network
+    >>> encoder = nn.TransformerEncoderLayer(6, 2, dropout=0.0, batch_first=True)
+    >>> seen = record_attention(encoder, torch.randn(5, 4, 6))
+    >>> Network.from_attention(seen.omega, seen.x, readout=-1)
+    Attended(head_counts=(2,), examples=5, tokens=4, dim=6, readout=-1)
+    """
+    layers = multihead(module)
+    if any(m.training and _dropout(m) > 0 for m in module.modules()):
+        raise ValueError(
+            f"{type(module).__name__} is in training mode with dropout, so its attention is "
+            "random; call module.eval() first"
+        )
+    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+    seen = []
+
+    def ask(layer, args, kwargs):
+        return args, {**kwargs, "need_weights": True, "average_attn_weights": False}
+
+    def keep(layer, args, kwargs, output):
+        given = dict(zip(("query", "key"), args, strict=False)) | kwargs
+        seen.append((layer, given["query"].detach(), given["key"].detach(), output[1]))
+
+    # PyTorch's fast path has no place for hooks
+    fast = torch.backends.mha.get_fastpath_enabled()
+    hooks = []
+    try:
+        torch.backends.mha.set_fastpath_enabled(False)
+        for layer in layers:
+            hooks.append(layer.register_forward_pre_hook(ask, with_kwargs=True))
+            hooks.append(layer.register_forward_hook(keep, with_kwargs=True))
+        with torch.no_grad():
+            output = module(*arguments, **(options or {}))
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        for hook in hooks:
+            hook.remove()
+    _check_self_attention(seen)
+    first, tokens = seen[0][:2]
+    x = plain(tokens if first.batch_first else tokens.transpose(0, 1))
+    return Recording(keys_first([attention for *_, attention in seen]), x, output)
+
+
+def keys_first(attentions: Iterable) -> tuple[np.ndarray, ...]:
+    """Attention matrices as PyTorch libraries give them, in the order of this library.
+
+    Takes one tensor `[P, H, queries, keys]` per layer, such as `.attentions` of a transformer
+    that was called with `output_attentions=True`; gives Ω `[P, H, keys, queries]` in float64.
+
+    >>> omega = keys_first([torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]])])
+    >>> omega[0][0, 0].tolist()
+    [[1.0, 0.5], [0.0, 0.5]]
+    """
+    return tuple(layer.swapaxes(2, 3) for layer in _matrices("attentions", attentions))
+
+
+def with_residual(omega: Iterable) -> tuple[np.ndarray, ...]:
+    """Attention with one more head in every layer, the last: the residual stream.
+
+    A layer that adds its input to its output has a way past attention, on which each token
+    stays where it is. As a head this is Ω_st = δ_st. Takes and gives L arrays `[P, H, T, T]`.
+
+    >>> [layer.shape for layer in with_residual([np.full((5, 2, 4, 4), 0.25)])]
+    [(5, 3, 4, 4)]
+    """
+    layers = _matrices("omega", omega)
+    stay = [np.broadcast_to(np.eye(len(w[0, 0])), (len(w), 1, *w.shape[2:])) for w in layers]
+    return tuple(np.concatenate(pair, axis=1) for pair in zip(layers, stay, strict=True))
+
+
+@contextlib.contextmanager
+def without_heads(module: nn.Module, heads: Iterable[Head]):
+    """For the length of a `with` block, `module` without what these heads put out.
+
+    Heads are named (layer, head) from 1, as in `attnpaths.pruning`; layers are the
+    `nn.MultiheadAttention`s of `module.modules()`. The head's columns of the output projection
+    are zero inside the block, and what they were after it.
+
+    >>> layer, x = nn.MultiheadAttention(6, 2), torch.randn(4, 5, 6)
+    >>> with without_heads(layer, [(1, 1), (1, 2)]):
+    ...     bool((layer(x, x, x)[0] == 0).all())
+    True
+    """
+    layers = multihead(module)
+    heads = list(heads)
+    known = {(i, h) for i, m in enumerate(layers, 1) for h in range(1, m.num_heads + 1)}
+    for head in heads:
+        if np.shape(head) != (2,) or tuple(head) not in known:
+            counts = tuple(layer.num_heads for layer in layers)
+            raise ValueError(
+                f"there is no head {head!r} in a module with heads={counts}; a head is "
+                "(layer, head), both counted from 1"
+            )
+    before = [layer.out_proj.weight.detach().clone() for layer in layers]
+    try:
+        with torch.no_grad():
+            for i, h in heads:
+                size = layers[i - 1].head_dim
+                layers[i - 1].out_proj.weight[:, (h - 1) * size : h * size] = 0
+        yield module
+    finally:
+        with torch.no_grad():
+            for layer, weight in zip(layers, before, strict=True):
+                layer.out_proj.weight.copy_(weight)
+
+
+def plain(value) -> np.ndarray:
+    """A tensor, or anything like an array, as a NumPy array in float64.
+
+    >>> plain(torch.ones(2, requires_grad=True))
+    array([1., 1.])
+    """
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().double().numpy()
+    return np.asarray(value, float)
+
+
+def multihead(module: nn.Module) -> list[nn.MultiheadAttention]:
+    """The attention layers of a module, or a ValueError that says how else to bring them.
+
+    >>> len(multihead(nn.TransformerEncoderLayer(6, 2)))
+    1
+    """
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"module must be a torch.nn.Module; got {type(module).__name__}")
+    found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
+    if not found:
+        raise ValueError(
+            f"{type(module).__name__} has no torch.nn.MultiheadAttention in it; give its weights "
+            "as a list of Layer.from_linear(...), or its attention matrices to keys_first"
+        )
+    return found
+
+
+def _matrices(name, value) -> list[np.ndarray]:
+    """One array `[P, H, T, T]` per layer, checked."""
+    layers = [plain(layer) for layer in _inputs.layers(name, value)]
+    for i, layer in enumerate(layers):
+        if layer.ndim != 4 or layer.shape[2] != layer.shape[3]:
+            raise ValueError(
+                f"{name}[{i}] must be [examples, heads, tokens, tokens]; got {layer.shape}"
+            )
+    return layers
+
+
+def _check_self_attention(seen) -> None:
+    if not seen:
+        raise ValueError("the module ran, but called none of its attention layers")
+    for i, (_, query, key, _) in enumerate(seen, start=1):
+        if query.ndim != 3:
+            raise ValueError(
+                f"attention layer {i} got an input of shape {tuple(query.shape)}; give a batch, "
+                "[examples, tokens, dim]"
+            )
+        if query.shape != key.shape or not torch.equal(query, key):
+            raise ValueError(
+                f"attention layer {i} attends from one sequence to another; paths need "
+                "self-attention, where queries and keys are the same tokens"
+            )
+
+
+def _dropout(module) -> float:
+    if isinstance(module, nn.MultiheadAttention):
+        return module.dropout
+    return module.p if isinstance(module, nn.Dropout) else 0.0
