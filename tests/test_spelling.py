@@ -71,7 +71,7 @@ def test_the_words_of_docstrings_are_known():
 
 
 def test_a_mistake_is_found():
-    page = "A *sentense* with `kode`, $\\matth$ and [a lnik](lnik.md).\n\n```python\nteh\n```\n\nTeh end."
+    page = "A *sentense* with `kode`, $\\matth$ and [a lnik](it.md).\n\n```python\nteh\n```\n\nTeh"
     assert unknown(words_of(page)) == ["lnik", "sentense", "teh"]
 
 
