@@ -268,6 +268,24 @@ def small_study(monkeypatch, tmp_path, glyphs, trained):
     return run, folder, tmp_path
 
 
+def test_wider_networks_are_sampled_at_their_best_temperature(small, monkeypatch):
+    data, _ = small
+    one = object.__new__(study.Study)
+    one.first, best = data, dict(zip((10, *study.WIDER), (0.5, 0.25, 0.1), strict=True))
+    sweep = {"widths": list(best), "best_temperature": list(best.values())}
+    monkeypatch.setattr(study.Study, "_held", lambda self, name: {"sweep": sweep}[name])
+
+    def sampled(data, *, beside, progress, **setting):
+        theory_ = study.solved(data, **setting)
+        np.testing.assert_array_equal(beside["theory"], theory_.U)
+        return setting | {"U": theory_.U, "mcse": 0, "accuracy": 0.5}
+
+    monkeypatch.setattr(study, "sampled", sampled)
+    found = one.part_wider()["runs"]
+    wanted = [{"width": N, "temperature": best[N], "accuracy": 0.5} for N in study.WIDER]
+    assert found == wanted
+
+
 def test_the_study_makes_what_is_missing(small_study, trained):
     run, folder, out = small_study
     mine = ["trained_3_3", "sweep_3_3", "theory_3_3", "pruning_3_3"]
@@ -282,12 +300,12 @@ def test_the_study_makes_what_is_missing(small_study, trained):
     # another network comes, and this one goes: its results stay
     save_weights(folder / study.NETWORKS["2_4"], trained)
     (folder / study.NETWORKS["3_3"]).unlink()
-    assert len(run()) == 6
-    assert len(results.read("oneshot", out)["parts"]) == 10
+    assert len(run()) == 7
+    assert len(results.read("oneshot", out)["parts"]) == 11
     # other weights make their parts anew, and only these
     network, weights = Model(layers=2, heads=2, key_dim=3, width=8, seed=2).export()
     save_weights(folder / study.NETWORKS["2_4"], Trained(network, weights, trained.labels, {}))
-    assert len(run()) == 6 and run() == []
+    assert len(run()) == 7 and run() == []
 
 
 def test_heads_alone_keep_what_needs_the_other_weights(small_study, trained, capsys):

@@ -151,10 +151,10 @@ def effective(heads, widths) -> list[float]:
     has the width N_1. What all levels can do has the mean of all 1/N_ℓ, weighed by the number of
     paths that level ℓ moves together: Σ_{m≤k} w_m/N(k) = Σ_{m≤k} w_m/N_m with w_m = Π/|Π_m|.
 
-    >>> effective((2, 2), (10, 10, 10))
-    [10.0, 10.0, 10.0]
+    With weights 1, 2 and 4 the last is 7 / (1/10 + 2/100 + 4/1000):
+
     >>> [round(N, 1) for N in effective((2, 2), (10, 100, 1000))]
-    [10.0, 25.0, 56.9]
+    [10.0, 25.0, 56.5]
     """
     sizes = np.array(action.level_sizes(heads)[::-1], float)
     together = sizes[0] / sizes

@@ -40,6 +40,7 @@ from attnpaths.results.oneshot_theory import (
     features,
     order_parameter,
     sampled,
+    solved,
     sweep,
 )
 from attnpaths.tasks import images as image_sources
@@ -61,6 +62,7 @@ __all__ = [
     "pruned",
     "rank_correlation",
     "sampled",
+    "solved",
     "sweep",
     "trained_accuracy",
 ]
@@ -77,6 +79,8 @@ SOURCES = ("omniglot", "mnist", "fashion_mnist")
 PAPER_TEMPERATURES = (0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.1, 0.1, 0.075)
 #: The width at which order parameters are compared.
 NARROW = 10
+#: Further widths whose exact posterior is sampled, for its accuracy.
+WIDER = (100, 1000)
 #: Draws of training and test examples; the first is that of the sweep.
 SEEDS = (0, 1, 2, 3, 4, 5)
 TEST_SEQUENCES = 10_000
@@ -141,12 +145,11 @@ class Study:
         """The order parameter of the trained weights."""
         return empirical_order_parameter(self.trained.weights)
 
-    @property
-    def narrow(self) -> dict[str, float]:
-        """The width at which order parameters are compared, at its best temperature."""
+    def at_best(self, width: int = NARROW) -> dict[str, int | float]:
+        """A width with its best temperature; by default where order parameters are compared."""
         found = self._held("sweep")
-        best = found["best_temperature"][found["widths"].index(NARROW)]
-        return {"width": NARROW, "temperature": best}
+        best = found["best_temperature"][found["widths"].index(width)]
+        return {"width": width, "temperature": best}
 
     def part_trained(self) -> dict[str, Any]:
         """Accuracies of the trained network, and its own order parameter."""
@@ -160,7 +163,7 @@ class Study:
 
     def part_theory(self) -> dict[str, Any]:
         """The theory's order parameter of a narrow network, beside gradient descent's."""
-        return order_parameter(self.first, **self.narrow, beside={"gradient_descent": self.own})
+        return order_parameter(self.first, **self.at_best(), beside={"gradient_descent": self.own})
 
     def part_draws(self) -> dict[str, Any]:
         """Narrow networks against the GP, over independent draws."""
@@ -169,7 +172,22 @@ class Study:
     def part_sampled(self) -> dict[str, Any]:
         """The order parameter from its exact posterior."""
         beside = {"theory": self._held("theory")["U"], "gradient_descent": self.own}
-        return sampled(self.first, **self.narrow, beside=beside, progress=True)
+        return sampled(self.first, **self.at_best(), beside=beside, progress=True)
+
+    def part_wider(self) -> dict[str, Any]:
+        """Accuracies from the exact posterior of wider networks, and how near its U is."""
+        found = [
+            sampled(
+                self.first,
+                **self.at_best(width),
+                beside={"theory": solved(self.first, **self.at_best(width)).U},
+                progress=True,
+            )
+            for width in WIDER
+        ]
+        # what only one width is looked at for
+        bulky = ("U", "mcse", "scores", "block_ratio")
+        return {"runs": [{k: run[k] for k in run if k not in bulky} for run in found]}
 
     def part_pruning(self) -> dict[str, Any]:
         """Pruning by the scores of every order parameter there is, and by the baselines."""
@@ -187,7 +205,7 @@ def names(key: str) -> list[str]:
     >>> names("3_3")
     ['trained', 'sweep', 'theory', 'pruning']
     """
-    longer = ["draws", "sampled"] if key == "2_4" else []
+    longer = ["draws", "sampled", "wider"] if key == "2_4" else []
     return ["trained", "sweep", "theory", *longer, "pruning"]
 
 

@@ -135,7 +135,7 @@ def order_parameter(
 
     `beside` holds other order parameters by name, to compare with; so in `sampled`.
     """
-    point = theory.solve(data.xi, data.y, heads=data.heads, width=width, temperature=temperature)
+    point = solved(data, width=width, temperature=temperature)
     limit = _gp(data, temperature)
     return {
         "width": width,
@@ -275,6 +275,11 @@ def _grid(data: Features, widths, temperatures, progress) -> theory.Sweep:
         temperatures=temperatures,
         progress=progress,
     )
+
+
+def solved(data: Features, *, width: int | float, temperature: int | float) -> theory.Theory:
+    """The theory at one point."""
+    return theory.solve(data.xi, data.y, heads=data.heads, width=width, temperature=temperature)
 
 
 def _gp(data: Features, temperature: float) -> theory.Theory:
