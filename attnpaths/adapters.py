@@ -61,6 +61,12 @@ class Layer:
     query_bias: Any = None
     obstacle: str = "it was made without values"
 
+    def __post_init__(self):
+        """Make tensors and lists arrays."""
+        for name in ("query", "key", "value", "query_bias"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else plain(given))
+
     @classmethod
     def from_linear(cls, query, key, value=None, output=None, *, heads: int, scale=None) -> "Layer":
         """A layer from its projections, each an `nn.Linear` or a weight `[outputs, inputs]`.
@@ -116,7 +122,8 @@ def network_from_torch(layers, readout: int | str, *, constant: bool = False) ->
     """The network whose heads are those of `layers`, all attending to the bare tokens.
 
     `layers` is a module, of which every `nn.MultiheadAttention` is a layer, in the order of
-    `module.modules()`; or a list of such and of `Layer`s. Logits are Eq. 3 with W = W_Kᵀ W_Q/√G.
+    `module.modules()`, which should be that of use: `record_attention` refuses any other. Or it is
+    a list of such and of `Layer`s. Logits are Eq. 3 with W = W_Kᵀ W_Q/√G.
     A query bias has no place in it, and is refused, unless `constant`: then the network reads
     tokens with a 1 appended, `np.pad(x, [(0, 0), (0, 0), (0, 1)], constant_values=1)`, whose
     weights are the bias. Key biases change nothing. Masks and rotary positions are not weights:
@@ -166,7 +173,7 @@ def weights_from_torch(layers, V0, a) -> Weights:
     values = []
     for i, layer in enumerate(_layers(layers), start=1):
         if layer.value is None or layer.value.shape[1:] != (width, width):
-            found = layer.obstacle or f"they take {layer.value.shape[2]} to {layer.value.shape[1]}"
+            found = layer.obstacle if layer.value is None else f"got shape {layer.value.shape}"
             raise ValueError(
                 f"the values of layer {i} do not have the paper's form, one [{width}, {width}] "
                 f"matrix for each head, for V0 of width {width}: {found}"
@@ -183,6 +190,12 @@ class _Projection(NamedTuple):
 def _projection(name, given) -> tuple[np.ndarray, np.ndarray]:
     """The weight `[outputs, inputs]` of a projection, and its bias, zero if it has none."""
     has_bias = isinstance(given, nn.Linear | _Projection)
+    if isinstance(given, nn.Module) and not has_bias:
+        raise ValueError(
+            f"{name} must be an nn.Linear, or a weight [outputs, inputs]; got "
+            f"{type(given).__name__}; for a Conv1D, as in GPT-2, give .weight.T, which leaves its "
+            "bias out, or copy both into an nn.Linear"
+        )
     weight = plain(given.weight if has_bias else given)
     weight = weight[None] if weight.ndim == 1 else weight
     weight = np.asarray(_inputs.array(name, weight, "outputs inputs"))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from typing import Any
 
 import jax
@@ -12,7 +11,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from attnpaths import _inputs
-from attnpaths.network import Weights, effective_weights
+from attnpaths.network import Weights
+from attnpaths.pruning import path_outputs
 
 # how far from 1 the attention of a query may sum: exports are often in single precision
 _SUM = 1e-3
@@ -24,7 +24,8 @@ class Attended:
 
     `omega` holds one array `[P, H, T, T]` per layer, `[..., s, t]` being the weight that query t
     puts on key s; `x [P, T, D]` are the tokens; `readout` is the token that is read, or `"mean"`.
-    Made by `Network.from_attention`. It knows no other inputs: attention is not computed here.
+    Arrays may be tensors of PyTorch. Made by `Network.from_attention`. It knows no other inputs:
+    attention is not computed here.
 
     >>> omega = [np.full((5, 2, 4, 4), 0.25), np.full((5, 1, 4, 4), 0.25)]
     >>> attended = Attended(omega, np.ones((5, 4, 3)), readout="mean")
@@ -41,7 +42,7 @@ class Attended:
 
     def __post_init__(self):
         """Check the arguments and promote them."""
-        x = _inputs.array("x", self.x, "examples tokens dim")
+        x = _inputs.array("x", _plain(self.x), "examples tokens dim")
         readout = _inputs.readout(self.readout)
         examples, tokens, _ = x.shape
         if readout != "mean" and not -tokens <= readout < tokens:
@@ -51,11 +52,16 @@ class Attended:
             )
         omega = []
         for i, layer in enumerate(_inputs.layers("omega", self.omega)):
-            layer = _inputs.array(f"omega[{i}]", layer, "examples heads keys queries")
+            layer = _inputs.array(f"omega[{i}]", _plain(layer), "examples heads keys queries")
             if layer.shape[0] != examples or layer.shape[2:] != (tokens, tokens):
                 raise ValueError(
                     f"omega[{i}] must be [{examples}, H, {tokens}, {tokens}] for these x; "
                     f"got {layer.shape}"
+                )
+            if layer.min() < 0:
+                raise ValueError(
+                    f"omega[{i}] must not be negative, but goes down to {float(layer.min()):.2g}; "
+                    "give attention as it is after the softmax"
                 )
             off = float(jnp.abs(layer.sum(axis=2) - 1).max())
             if off > _SUM:
@@ -112,22 +118,20 @@ class Attended:
 
     def apply_paths(self, weights: Weights, x: ArrayLike | None = None) -> Float[Array, "examples"]:
         """The output f `[P]` of value weights over this attention, Eq. 5."""
-        v_eff, xi = effective_weights(weights), self.features(x)
-        width, dim = weights.V0.shape
-        if (len(v_eff), dim) != xi.shape[1:]:
-            raise ValueError(
-                f"weights are for {len(v_eff)} paths and tokens of dimension {dim}, but there are "
-                f"{xi.shape[1]} paths and dimension {xi.shape[2]}"
-            )
-        scale = math.sqrt(xi.shape[1] * width * dim)
-        return jnp.einsum("kd,pkd->p", v_eff @ jnp.asarray(weights.V0), xi) / scale
+        return path_outputs(weights, self.features(x)).sum(axis=1)
 
     def _own(self, x) -> None:
+        x = _plain(x)
         if x is not None and (np.shape(x) != self.x.shape or not np.array_equal(x, self.x)):
             raise ValueError(
                 "x is not what this attention was computed for; give its attention too, with "
                 "Network.from_attention(omega, x, readout)"
             )
+
+
+def _plain(value):
+    """A tensor of PyTorch, with gradients and of any precision, as a NumPy array in float64."""
+    return value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
 
 
 @functools.partial(jax.jit, static_argnames="readout")

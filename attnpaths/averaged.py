@@ -14,7 +14,8 @@ from jax.scipy.linalg import solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from attnpaths import _inputs, action, diagnostics
+from attnpaths import action, diagnostics
+from attnpaths.kernels import Prediction
 from attnpaths.network import Weights, effective_weights
 
 # Kernels from test examples to training examples are stored in blocks of so many numbers.
@@ -40,8 +41,8 @@ class PosteriorPrediction:
     draws: Float[Array, "chains samples examples"]
 
     def accuracy(self, y: ArrayLike) -> Float[Array, ""]:
-        """The fraction of labels whose sign the mean predictor gets right."""
-        return self._accuracies(y, self.mean[None])[0]
+        """The fraction of labels `y [P*]`, +1 or −1, that have the sign of the mean predictor."""
+        return Prediction(self.mean, self.variance).accuracy(y)
 
     def accuracy_mcse(self, y: ArrayLike) -> Float[Array, ""]:
         """The Monte Carlo standard error of `accuracy`, by a bootstrap over stretches of chains.
@@ -55,14 +56,8 @@ class PosteriorPrediction:
         ).reshape(-1, self.draws.shape[2])
         rng = np.random.default_rng(0)
         shares = rng.multinomial(len(means), np.full(len(means), 1 / len(means)), 500) / len(means)
-        return jnp.std(self._accuracies(y, jnp.asarray(shares @ means)))
-
-    def _accuracies(self, y, means):
-        y = _inputs.array("y", y, "examples")
-        if y.shape != self.mean.shape:
-            raise ValueError(f"y must hold {len(self.mean)} labels; got shape {y.shape}")
-        hits = jnp.sign(means) == jnp.broadcast_to(jnp.sign(y), means.shape)
-        return jnp.sum(hits, axis=1) / len(y)
+        drawn = jnp.asarray(shares @ means)
+        return jnp.std(Prediction(drawn, jnp.zeros_like(drawn)).accuracy(y))
 
 
 def predict(

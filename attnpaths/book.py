@@ -24,6 +24,8 @@ from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
 
+from attnpaths.tasks import images
+
 PACKAGE = Path(__file__).resolve().parent
 LAYOUT = ("book.py", "directives.py", "reference.py", "equations.py")
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
@@ -157,6 +159,8 @@ def source_key(package: Path, requirements: Path) -> str:
 def cache_folder(root: Path) -> Path:
     """Where executed chapters are kept, for the present library and settings."""
     settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith("ATTNPATHS_")}
+    # pages differ where images are at hand
+    settings |= {name: images.available(name) for name in images.SOURCES}
     chosen = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     key = source_key(PACKAGE, root / "requirements.txt")
     return root / "_build" / f".jupyter_cache-{key}-{chosen}"

@@ -4,13 +4,19 @@ import contextlib
 import dataclasses
 import json
 import os
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from attnpaths.network import Network, Weights
+
+# What NumPy, zipfile and json raise for damaged files and for files of another kind.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError)
+_UNREADABLE += (ValueError, KeyError, TypeError, tokenize.TokenError)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,6 +37,7 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     """Write a network as half-precision arrays to `path` (.npz), its record beside it (.json).
 
     Without `values` only the heads are kept, all that the theory needs of a trained network.
+    The file has room for the readout `"mean"` and for heads as pairs (W_K, W_Q), nothing else.
 
     >>> import tempfile
     >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")
@@ -40,9 +47,17 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     ...     load_weights(f"{folder}/it.npz").weights.V0.shape
     (5, 3)
     """
-    path = Path(path)
+    path, network = Path(path), trained.network
+    if network.readout != "mean" or not all(isinstance(h, tuple) for h in network.heads):
+        kinds = ["pairs" if isinstance(h, tuple) else "products" for h in network.heads]
+        raise ValueError(
+            'only a network with the readout "mean" and heads as pairs (W_K, W_Q) in all layers '
+            f"can be saved; got {network!r}, heads as {', '.join(kinds)}"
+        )
+    if values and trained.weights is None:
+        raise ValueError("there are no weights to save; give values=False to keep the heads alone")
     arrays = {"labels": np.asarray(trained.labels)}
-    for i, (k, q) in enumerate(trained.network.heads):
+    for i, (k, q) in enumerate(network.heads):
         arrays |= {f"keys{i}": _half(k), f"queries{i}": _half(q)}
     if values:
         arrays |= {"V0": _half(trained.weights.V0), "a": _half(trained.weights.a)}
@@ -61,7 +76,7 @@ def load_weights(
     key_dim: int | None = None,
     width: int | None = None,
 ) -> Trained:
-    """Read what `save_weights` wrote; sizes that are given must be those of the file.
+    """Read what `save_weights` wrote; sizes that are given must be those of all its layers.
 
     Where the file holds the heads alone, `weights` is None.
 
@@ -74,6 +89,7 @@ def load_weights(
     Network(head_counts=(1,), dim=3, readout='mean')
     """
     path = Path(path)
+    beside = path.with_suffix(".json")
     try:
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name].astype(np.float64) for name in file.files}
@@ -85,24 +101,26 @@ def load_weights(
         if "V0" in arrays:
             values = tuple(arrays[f"V{i + 1}"] for i in range(count))
             weights = network.check_weights(Weights(arrays["V0"], values, arrays["a"]))
+        record = json.loads(beside.read_text()) if beside.exists() else {}
     except FileNotFoundError:
         raise FileNotFoundError(
             f"no weights at {path}; train them with python -m attnpaths.training --out FOLDER"
         ) from None
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} does not hold the weights of a network: {error}") from error
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{path} does not hold the weights of a network, or {beside.name} beside it no record: "
+            f"{error}; train with python -m attnpaths.training --out FOLDER, or fetch the file "
+            "again"
+        ) from error
     found = {
         "layers": network.layers,
-        "heads": network.head_counts[0],
-        "key_dim": pairs[0][0].shape[1],
+        "heads": _common(network.head_counts),
+        "key_dim": _common(tuple(keys.shape[1] for keys, _ in pairs)),
         "width": None if weights is None else weights.a.shape[0],
     }
     wanted = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width}
     check_same(path, found, {k: v for k, v in wanted.items() if v is not None})
-    record = path.with_suffix(".json")
-    return Trained(
-        network, weights, labels, json.loads(record.read_text()) if record.exists() else {}
-    )
+    return Trained(network, weights, labels, record)
 
 
 def check_same(path, found: dict, wanted: dict) -> None:
@@ -123,6 +141,11 @@ def replacing(path: Path):
     temporary = path.with_name(path.name + ".new")
     yield temporary
     os.replace(temporary, path)
+
+
+def _common(sizes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """The size that all layers have; where they differ, the size of each."""
+    return sizes[0] if len(set(sizes)) == 1 else sizes
 
 
 def _half(array) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -22,7 +23,7 @@ class Prediction(NamedTuple):
     variance: Float[Array, " examples"]
 
     def accuracy(self, y: ArrayLike) -> Float[Array, "*grid"]:
-        """The fraction of labels whose sign the mean predictor gets right.
+        """The fraction of labels `y [P]`, +1 or −1, that have the sign of the mean predictor.
 
         >>> float(Prediction(jnp.array([0.3, -2.0]), jnp.ones(2)).accuracy([1, 1]))
         0.5
@@ -30,7 +31,12 @@ class Prediction(NamedTuple):
         y = _inputs.array("y", y, "examples")
         if y.shape != self.mean.shape[-1:]:
             raise ValueError(f"y must hold {self.mean.shape[-1]} labels; got shape {y.shape}")
-        hits = jnp.sign(self.mean) == jnp.broadcast_to(jnp.sign(y), self.mean.shape)
+        if not _inputs.is_traced(y) and not np.isin(y, (1, -1)).all():
+            raise ValueError(
+                f"y must be +1 or −1; got {np.setdiff1d(y, (1, -1))[:5].tolist()}; write labels "
+                "0 and 1 as 2 * y - 1"
+            )
+        hits = jnp.sign(self.mean) == jnp.broadcast_to(y, self.mean.shape)
         return jnp.sum(hits, axis=-1) / len(y)
 
 

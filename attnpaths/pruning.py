@@ -32,6 +32,23 @@ def all_heads(heads: Sequence[int]) -> list[Head]:
     return [(layer, h) for layer, n in enumerate(counts, start=1) for h in range(1, n + 1)]
 
 
+def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
+    """Names as pairs of integers, or a ValueError if a network with `heads` has no such head.
+
+    >>> check_heads([(1.0, 2.0)], (2, 1))
+    [(1, 2)]
+    """
+    counts = _inputs.head_counts("heads", heads)
+    known, named = all_heads(counts), list(named)
+    for head in named:
+        if np.shape(head) != (2,) or tuple(head) not in known:
+            raise ValueError(
+                f"there is no head {head!r} in a network with heads={counts}; a head is "
+                "(layer, head), both counted from 1"
+            )
+    return [(int(layer), int(h)) for layer, h in named]
+
+
 def head_scores(U: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
     """The paper's score of every head: how much of the order parameter goes through it.
 
@@ -63,6 +80,8 @@ def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
     >>> order_by_score({(1, 1): 3.0, (1, 2): 1.0, (2, 1): 0.5, (2, 2): 2.0})
     [(2, 1), (1, 2)]
     """
+    # NaN has no place in an order
+    _inputs.array("scores", np.array(list(scores.values())), "heads")
     return _one_left(sorted(scores, key=lambda head: (scores[head], head)))
 
 
@@ -72,7 +91,7 @@ def order_by_norm(weights: Weights) -> list[Head]:
     >>> order_by_norm(Weights(np.ones((1, 1)), [np.array([[[2.0]], [[1.0]]])], np.ones(1)))
     [(1, 2)]
     """
-    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in weights.V]
+    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in _checked(weights).V]
     names = all_heads([len(layer) for layer in norms])
     return order_by_score(dict(zip(names, np.concatenate(norms).tolist(), strict=True)))
 
@@ -103,6 +122,11 @@ def prune(
     >>> smaller.head_counts, fewer.V[0].shape
     ((1, 2), (1, 5, 5))
     """
+    if not isinstance(network, Network):
+        raise ValueError(
+            f"only a Network has heads that can be taken out; got {type(network).__name__}; for "
+            "recorded attention use pruned_outputs, or without_heads on the module itself"
+        )
     weights = network.check_weights(weights)
     keep = _kept(network.head_counts, heads)
     left = [jax.tree.map(lambda w, k=k: w[k], h) for h, k in zip(network.heads, keep, strict=True)]
@@ -125,12 +149,13 @@ def path_outputs(weights: Weights, xi: ArrayLike) -> Float[Array, "examples path
     True
     """
     xi = _inputs.array("xi", xi, "examples paths dim")
+    weights = _checked(weights)
     v_eff = effective_weights(weights)
     width, dim = weights.V0.shape
     if xi.shape[1:] != (len(v_eff), dim):
         raise ValueError(
-            f"xi must have the {len(v_eff)} paths of dimension {dim} of these weights; "
-            f"got shape {xi.shape}"
+            f"weights are for {len(v_eff)} paths and tokens of dimension {dim}, but xi has "
+            f"{xi.shape[1]} paths and dimension {xi.shape[2]}; both must be of one network"
         )
     return jnp.einsum("kd,pkd->pk", v_eff @ weights.V0, xi) / math.sqrt(len(v_eff) * width * dim)
 
@@ -167,6 +192,8 @@ def curve(
 
 def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict[Head, float]:
     """Accuracy with one head pruned, for every head that is not the only one of its layer.
+
+    If each layer has only one head, none can go, and the result is `{}`.
 
     >>> each_head([[1.0, -3.0], [-1.0, -3.0]], [1, -1], heads=(2,))
     {(1, 1): 0.5, (1, 2): 1.0}
@@ -232,13 +259,7 @@ def _one_left(order: list[Head]) -> list[Head]:
 def _kept(counts, pruned) -> list[Bool[np.ndarray, "heads"]]:
     """Which heads of each layer stay, or a ValueError that says why these cannot go."""
     keep = [np.ones(n, bool) for n in counts]
-    for head in pruned:
-        if np.shape(head) != (2,) or tuple(head) not in all_heads(counts):
-            raise ValueError(
-                f"there is no head {head!r} in a network with heads={counts}; a head is "
-                f"(layer, head), both counted from 1"
-            )
-        layer, h = head
+    for layer, h in check_heads(pruned, counts):
         if not keep[layer - 1][h - 1]:
             raise ValueError(f"head {(layer, h)} is pruned twice; name each head once")
         keep[layer - 1][h - 1] = False
@@ -270,11 +291,22 @@ def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
 def _accuracies(outputs, y, heads, sets) -> Float[np.ndarray, "sets"]:
     """The accuracy after pruning each set of heads; rescaling changes no sign."""
     counts = _inputs.head_counts("heads", heads)
-    survive = np.stack([_surviving(_kept(counts, pruned)) for pruned in sets], axis=1)
+    survive = [_surviving(_kept(counts, pruned)) for pruned in sets]
+    # the shape matters where there are no sets
+    survive = np.array(survive, float).reshape(len(sets), math.prod(counts))
     outputs = np.asarray(_outputs(outputs, counts))
     y = np.asarray(_inputs.array("y", y, "examples"))
     if len(y) != len(outputs):
         raise ValueError(f"y must hold one label per row of outputs, {len(outputs)}; got {len(y)}")
     if not np.isin(y, (1, -1)).all():
-        raise ValueError(f"y must be +1 or −1; got {np.setdiff1d(y, (1, -1))[:5].tolist()}")
-    return np.mean(np.sign(outputs @ survive.astype(float)) == y[:, None], axis=0)
+        raise ValueError(
+            f"y must be +1 or −1; got {np.setdiff1d(y, (1, -1))[:5].tolist()}; write labels 0 "
+            "and 1 as 2 * y - 1"
+        )
+    return np.mean(np.sign(outputs @ survive.T) == y[:, None], axis=0)
+
+
+def _checked(weights) -> Weights:
+    if not isinstance(weights, Weights):
+        raise ValueError(f"weights must be Weights(V0, V, a); got {type(weights).__name__}")
+    return Weights(*_inputs.weights(weights.V0, weights.V, weights.a))

@@ -1,6 +1,7 @@
 """What a transformer of PyTorch attends to while it runs, and what it does without some heads."""
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,13 +10,17 @@ import torch
 from torch import nn
 
 from attnpaths import _inputs
-from attnpaths.pruning import Head
+from attnpaths.pruning import Head, check_heads
+
+_ARGUMENTS = inspect.signature(nn.MultiheadAttention.forward)
+# query, key, value and key_padding_mask come before what a recording asks for
+_BEFORE = list(_ARGUMENTS.parameters).index("need_weights") - 1
 
 
 class Recording(NamedTuple):
     """What `record_attention` saw: `omega`, `x` and the module's own `output`.
 
-    `omega` holds one array `[P, H, T, T]` per attention layer, in the order of the calls and in
+    `omega` holds one array `[P, H, T, T]` per attention layer, numbered as in `without_heads`, in
     the library's order of axes, keys before queries; `x [P, T, D]` are the tokens that the first
     of these layers attended to.
     """
@@ -32,8 +37,9 @@ def record_attention(
 
     A tuple of `inputs` is passed on as several arguments. Works for every `nn.MultiheadAttention`
     that attends from tokens to themselves, also inside `nn.TransformerEncoder`, with or without
-    masks; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens. Other transformers hand out their
-    attention themselves: see `keys_first`.
+    masks; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens. Layers must be called in the order
+    in which they are registered, each once: heads would have two names otherwise. Other
+    transformers hand out their attention themselves: see `keys_first`.
 
     >>> from attnpaths import Network
     >>> encoder = nn.TransformerEncoderLayer(6, 2, dropout=0.0, batch_first=True)
@@ -48,14 +54,23 @@ def record_attention(
             "random; call module.eval() first"
         )
     arguments = inputs if isinstance(inputs, tuple) else (inputs,)
-    seen = []
+    seen, asked = [], {}
 
     def ask(layer, args, kwargs):
-        return args, {**kwargs, "need_weights": True, "average_attn_weights": False}
+        given = _ARGUMENTS.bind(layer, *args, **kwargs)
+        given.apply_defaults()
+        asked[layer] = dict(given.arguments)
+        after = dict(list(given.arguments.items())[1 + _BEFORE :])
+        wanted = {"need_weights": True, "average_attn_weights": False}
+        return args[:_BEFORE], kwargs | after | wanted
 
     def keep(layer, args, kwargs, output):
-        given = dict(zip(("query", "key"), args, strict=False)) | kwargs
-        seen.append((layer, given["query"].detach(), given["key"].detach(), output[1]))
+        given, (result, weights) = asked[layer], output
+        seen.append((layer, given["query"].detach(), given["key"].detach(), weights))
+        # the module goes on with what it asked for itself
+        if not given["need_weights"]:
+            return result, None
+        return result, weights.mean(dim=-3) if given["average_attn_weights"] else weights
 
     # PyTorch's fast path has no place for hooks
     fast = torch.backends.mha.get_fastpath_enabled()
@@ -64,13 +79,14 @@ def record_attention(
         torch.backends.mha.set_fastpath_enabled(False)
         for layer in layers:
             hooks.append(layer.register_forward_pre_hook(ask, with_kwargs=True))
-            hooks.append(layer.register_forward_hook(keep, with_kwargs=True))
+            hooks.append(layer.register_forward_hook(keep, with_kwargs=True, prepend=True))
         with torch.no_grad():
             output = module(*arguments, **(options or {}))
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
         for hook in hooks:
             hook.remove()
+    _check_order(module, [layer for layer, *_ in seen], layers)
     _check_self_attention(seen)
     first, tokens = seen[0][:2]
     x = plain(tokens if first.batch_first else tokens.transpose(0, 1))
@@ -109,8 +125,8 @@ def without_heads(module: nn.Module, heads: Iterable[Head]):
     """For the length of a `with` block, `module` without what these heads put out.
 
     Heads are named (layer, head) from 1, as in `attnpaths.pruning`; layers are the
-    `nn.MultiheadAttention`s of `module.modules()`. The head's columns of the output projection
-    are zero inside the block, and what they were after it.
+    `nn.MultiheadAttention`s of `module.modules()`, as in `record_attention`. The head's columns
+    of the output projection are zero inside the block, and what they were after it.
 
     >>> layer, x = nn.MultiheadAttention(6, 2), torch.randn(4, 5, 6)
     >>> with without_heads(layer, [(1, 1), (1, 2)]):
@@ -118,15 +134,7 @@ def without_heads(module: nn.Module, heads: Iterable[Head]):
     True
     """
     layers = multihead(module)
-    heads = list(heads)
-    known = {(i, h) for i, m in enumerate(layers, 1) for h in range(1, m.num_heads + 1)}
-    for head in heads:
-        if np.shape(head) != (2,) or tuple(head) not in known:
-            counts = tuple(layer.num_heads for layer in layers)
-            raise ValueError(
-                f"there is no head {head!r} in a module with heads={counts}; a head is "
-                "(layer, head), both counted from 1"
-            )
+    heads = check_heads(heads, [layer.num_heads for layer in layers])
     before = [layer.out_proj.weight.detach().clone() for layer in layers]
     try:
         with torch.no_grad():
@@ -179,9 +187,21 @@ def _matrices(name, value) -> list[np.ndarray]:
     return layers
 
 
-def _check_self_attention(seen) -> None:
-    if not seen:
+def _check_order(module, called, registered) -> None:
+    """Layers have one number: their place among the calls, and among `module.modules()`."""
+    if not called:
         raise ValueError("the module ran, but called none of its attention layers")
+    if called != registered[: len(called)]:
+        name = {layer: name for name, layer in module.named_modules()}
+        raise ValueError(
+            f"attention layers were called in the order {[name[m] for m in called]} but are "
+            f"registered as {[name[m] for m in registered]}, so that layer numbers would not fit; "
+            "register layers in the order of use, each for one use, or wrap the module in one "
+            "that first registers an nn.ModuleList of its layers in that order"
+        )
+
+
+def _check_self_attention(seen) -> None:
     for i, (_, query, key, _) in enumerate(seen, start=1):
         if query.ndim != 3:
             raise ValueError(

@@ -124,8 +124,8 @@ class Posterior:
                     f"only {float(np.min(ess)):.0f} effective draws ({name}; fewer than "
                     f"{_FEWEST_PER_CHAIN} per chain)"
                 )
-        if self.divergences.sum():
-            found.append(f"{int(self.divergences.sum())} divergent trajectories")
+        if count := int(self.divergences.sum()):
+            found.append(f"{count} divergent {'trajectory' if count == 1 else 'trajectories'}")
         if not np.min(self.bfmi) >= _LOWEST_BFMI:
             found.append(f"BFMI is {float(np.min(self.bfmi)):.2f} (less than {_LOWEST_BFMI})")
         return tuple(found)

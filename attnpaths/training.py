@@ -14,6 +14,7 @@ interrupted one stopped.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -21,6 +22,7 @@ import math
 import os
 import pickle
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -44,6 +46,9 @@ __all__ = ["Model", "Settings", "Trained", "accuracy", "load_weights", "save_wei
 # sequences that are evaluated together; validation of the authors' size is 101 batches of 128
 _EVALUATED = 512
 _VALIDATION = 101 * 128
+# what PyTorch raises for damaged checkpoints and for files of another kind
+_UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, struct.error)
+_UNREADABLE += (ValueError, LookupError, TypeError, AttributeError)
 # the numbers that tell apart what is drawn from one seed
 _INITIAL, _VALIDATE, _TEST = 101, 102, 103
 
@@ -82,10 +87,10 @@ class Settings:
 
     @property
     def command(self) -> str:
-        """The command that trains with these settings."""
+        """The command that trains with these settings, in a folder of your choice."""
         options = dataclasses.asdict(self).items()
         words = [f"--{name.replace('_', '-')} {value}" for name, value in options]
-        return " ".join(["python -m attnpaths.training", *words])
+        return " ".join(["python -m attnpaths.training", *words, "--out FOLDER"])
 
 
 def train(
@@ -104,15 +109,22 @@ def train(
     The state is written to `folder/checkpoint.pt` every `checkpoint_every` steps, and before
     returning when step `until` is reached or `stop()` is true. Every batch depends on the seed
     and its number alone: a run that was interrupted, however roughly, ends with the same
-    weights as one that was not. Longer `epochs` go on from a shorter run.
+    weights as one that was not. Longer `epochs` go on from a shorter run. `images`, which must
+    be of `settings.source`, spares loading them.
 
     >>> import tempfile
     >>> glyphs = image_sources.load("glyphs", classes=30)
-    >>> small = Settings(layers=1, heads=1, key_dim=2, width=2, batch=4, validation_examples=4)
+    >>> sizes = {"layers": 1, "heads": 1, "key_dim": 2, "width": 2}
+    >>> small = Settings(**sizes, source="glyphs", batch=4, validation_examples=4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(train(small, folder, images=glyphs, until=2, progress=False))
     None
     """
+    if images is not None and images.source != settings.source:
+        raise ValueError(
+            f"images are of {images.source!r} but settings.source is {settings.source!r}; "
+            f"give Settings(source={images.source!r}), or leave images out"
+        )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if images is None:
@@ -144,14 +156,20 @@ def train(
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     checksum = hashlib.md5(images.pixels.tobytes(), usedforsecurity=False).hexdigest()
-    state = _resume(folder / "checkpoint.pt", settings, checksum, model, adam)
+    checkpoint = folder / "checkpoint.pt"
+    state = _resume(checkpoint, settings, checksum, model, adam)
     step, began = state["step"], time.perf_counter() - state["seconds"]
+    if step > total:
+        raise ValueError(
+            f"{checkpoint} has {step} steps already, but epochs={settings.epochs:g} of {per_epoch} "
+            f"steps asks for {total}; ask for more epochs, or train in another folder"
+        )
 
     def save():
         state["seconds"] = time.perf_counter() - began
-        _write(folder / "checkpoint.pt", settings, checksum, model, adam, state)
+        _write(checkpoint, settings, checksum, model, adam, state)
 
-    bar = tqdm.tqdm(total=total, initial=min(step, total), unit="step", disable=not progress)
+    bar = tqdm.tqdm(total=total, initial=step, unit="step", disable=not progress)
     with bar:
         batches = iter(())
         while step < total:
@@ -247,12 +265,14 @@ def _validate(model, encoder, held_out, state) -> None:
 
 
 def _accuracies(model, encoder, images, classes, settings, examples) -> dict[str, dict]:
-    """On test classes of the same source, and on other sources where they are at hand."""
+    """On test classes of the same source, and on other sources, or why these are missing."""
     seed = [settings.seed, _TEST]
     sequences = oneshot.draw(images, examples, seed=seed, classes=classes["test"])
     found = {images.source: accuracy(model, encoder, sequences)}
     for name in ("mnist", "fashion_mnist"):
-        if image_sources.available(name):
+        if not image_sources.available(name):
+            found[name] = {"missing": f"no files of {name} on this machine"}
+        else:
             other = image_sources.load(name, classes=(0, 1), progress=False)
             sequences = oneshot.draw(other, examples, seed=seed)
             found[name] = accuracy(model, Encoder(other, encoder.labels), sequences)
@@ -261,29 +281,35 @@ def _accuracies(model, encoder, images, classes, settings, examples) -> dict[str
 
 def _resume(path, settings, checksum, model, adam) -> dict[str, Any]:
     """The state of an interrupted run, with the model and Adam as they were; or a fresh one."""
+    fresh = {"step": 0, "seconds": 0.0, "steps": [], "accuracies": []}
+    fresh |= {"best": {}, "best_accuracy": 0.0, "best_step": 0}
     if not path.exists():
-        return {
-            "step": 0,
-            "seconds": 0.0,
-            "steps": [],
-            "accuracies": [],
-            "best": {},
-            "best_accuracy": 0.0,
-            "best_step": 0,
-        }
-    try:
+        return fresh
+    with _clear_error(path):
         saved = torch.load(path, weights_only=True)
-        found = saved["settings"]
-    except (RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
-        raise ValueError(
-            f"{path} is damaged or no checkpoint of this program: {error}; delete it to start anew"
-        ) from error
-    # more epochs, or fewer, do not change a single step of the others
+        found, images = dict(saved["settings"]), saved["checksum"]
+        state = {name: type(value)(saved["state"][name]) for name, value in fresh.items()}
+    # more epochs do not change a single step of the earlier ones
     check_same(path, found, dataclasses.asdict(settings) | {"epochs": found.get("epochs")})
-    check_same(path, {"images": saved["checksum"]}, {"images": checksum})
-    model.load_state_dict(saved["model"])
-    adam.load_state_dict(saved["adam"])
-    return saved["state"]
+    check_same(path, {"images": images}, {"images": checksum})
+    with _clear_error(path):
+        # the best weights are needed at the end: better to know now that they fit
+        model.load_state_dict(state["best"] or saved["model"])
+        model.load_state_dict(saved["model"])
+        adam.load_state_dict(saved["adam"])
+    return state
+
+
+@contextlib.contextmanager
+def _clear_error(path):
+    try:
+        yield
+    except _UNREADABLE as error:
+        # PyTorch's own words are long, and advise to open the file unsafely
+        why = type(error).__name__
+        raise ValueError(
+            f"{path} is damaged or no checkpoint of this program ({why}); delete it to start anew"
+        ) from error
 
 
 def _write(path, settings, checksum, model, adam, state) -> None:
@@ -300,8 +326,7 @@ def _write(path, settings, checksum, model, adam, state) -> None:
         )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m attnpaths.training",
         description="Train the one-shot network; run it again to go on after an interruption.",
@@ -317,7 +342,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=None, help="threads; default: all cores")
     parser.add_argument("--test-examples", type=int, default=20_000, help="default 20000")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    options = vars(parser.parse_args(arguments))
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    options = vars(_parser().parse_args(arguments))
     folder, threads, quiet = (options.pop(name) for name in ("out", "threads", "quiet"))
     test_examples = options.pop("test_examples")
     if threads:
@@ -345,10 +375,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"stopped; the same command goes on from {folder}", file=sys.stderr)
         return 130
     for name, found in trained.record["accuracy"].items():
-        print(
-            f"{name}: {found['accuracy']:.4f} ± {found['standard_error']:.4f} "
-            f"({found['examples']:,} sequences)"
-        )
+        if "missing" in found:
+            print(f"{name}: not tested, {found['missing']}")
+        else:
+            share, error = found["accuracy"], found["standard_error"]
+            print(f"{name}: {share:.4f} ± {error:.4f} ({found['examples']:,} sequences)")
     return 0
 
 

@@ -11,6 +11,10 @@ import pytest
 from nbmake.pytest_items import NotebookItem
 
 from attnpaths.book import keep_executed
+from attnpaths.tasks import images
+
+# chapters whose text changes where Omniglot is missing
+ON_IMAGES = ("oneshot", "pruning")
 
 
 class ChapterItem(NotebookItem):
@@ -26,15 +30,38 @@ class ChapterItem(NotebookItem):
         keep_executed(self.config.rootpath, self.path, executed, seconds)
 
 
+class WithoutImages(NotebookItem):
+    """A chapter, executed as on a machine that has no images, and at a small size."""
+
+    def runtest(self):
+        """Hide all image files from the kernel."""
+        nowhere = self.config.rootpath / "build" / "no images"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(images.ENVIRONMENT, str(nowhere))
+            patch.setenv("XDG_CACHE_HOME", str(nowhere))
+            patch.setenv("ATTNPATHS_EXAMPLES", "40")
+            super().runtest()
+
+
 class Chapter(pytest.File):
     """A MyST notebook."""
 
     def collect(self):
         """Write the chapter as .ipynb for nbmake, and report it under its own name."""
-        notebook = self.config.rootpath / "build" / "chapters" / f"{self.path.stem}.ipynb"
-        notebook.parent.mkdir(parents=True, exist_ok=True)
-        jupytext.write(jupytext.read(self.path), notebook)
-        yield ChapterItem.from_parent(self, filename=str(notebook))
+        yield ChapterItem.from_parent(self, filename=self.notebook(self.path.stem))
+        if self.path.stem in ON_IMAGES and images.available("omniglot"):
+            again = WithoutImages.from_parent(
+                self, filename=self.notebook(f"{self.path.stem}, no images")
+            )
+            again.name += ", no images"
+            yield again
+
+    def notebook(self, name):
+        """Write the chapter under this name; give its path."""
+        path = self.config.rootpath / "build" / "chapters" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        jupytext.write(jupytext.read(self.path), path)
+        return str(path)
 
 
 def pytest_collect_file(file_path, parent):

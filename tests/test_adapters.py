@@ -88,7 +88,7 @@ def test_values_of_another_dimension_leave_the_heads_as_they_are():
     _, attention = layer(x, x, x[:, :, :3], average_attn_weights=False)
     ours = network_from_torch(layer, -1).attention(x.numpy())
     np.testing.assert_allclose(ours[0], keys_first([attention])[0], atol=1e-14)
-    with pytest.raises(ValueError, match=r"values of layer 1 .* paper's form.*: they take 3 to 6"):
+    with pytest.raises(ValueError, match=r"values of layer 1 .* form.*: got shape \(2, 6, 3\)"):
         weights_from_torch(layer, torch.eye(DIM), torch.ones(DIM))
 
 
@@ -200,20 +200,93 @@ def test_masks_are_recorded_as_attention():
         np.testing.assert_allclose(layer.sum(axis=2), 1, atol=1e-12)
 
 
-def test_layers_are_recorded_in_the_order_of_their_calls():
-    class Backwards(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.late, self.early = (nn.MultiheadAttention(DIM, h).double() for h in (3, 2))
+class InOrder(nn.Module):
+    """Attention layers that are called in another order than they are registered in."""
 
-        def forward(self, x):
-            for layer in (self.early, self.late, self.early):
-                x = layer(x, x, x)[0]
-            return x
+    def __init__(self, *order):
+        super().__init__()
+        self.late, self.early = (nn.MultiheadAttention(DIM, h).double() for h in (3, 2))
+        self.order = order
 
-    seen = record_attention(Backwards(), tokens().transpose(0, 1))
-    assert [layer.shape[1] for layer in seen.omega] == [2, 3, 2]
-    np.testing.assert_array_equal(seen.x, tokens())
+    def forward(self, x):
+        for name in self.order:
+            x = x + getattr(self, name)(x, x, x)[0]
+        return x
+
+
+class Wrapped(nn.Module):
+    """What the error advises: the layers once more, in the order of use."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.layers = nn.ModuleList(getattr(module, name) for name in module.order)
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)
+
+
+@pytest.mark.parametrize(
+    "order", [("early", "late"), ("early",), ("late", "early", "late"), ("late", "late")]
+)
+def test_a_layer_has_one_number(order):
+    with pytest.raises(ValueError, match=r"order \['.*\['late', 'early'\].* register layers in"):
+        record_attention(InOrder(*order), tokens().transpose(0, 1))
+
+
+def test_the_numbers_of_layers_are_those_of_pruning():
+    module, x = Wrapped(InOrder("early", "late")), tokens().transpose(0, 1)
+    before = record_attention(module, x)
+    assert [layer.shape[1] for layer in before.omega] == [2, 3]
+    assert network_from_torch(module, -1, constant=True).head_counts == (2, 3)
+    np.testing.assert_array_equal(before.x, tokens())
+    # a head of layer 2 reaches no attention, one of layer 1 does
+    for layer, reaches in ((1, True), (2, False)):
+        with without_heads(module, [(layer, 1)]):
+            after = record_attention(module, x)
+        assert np.array_equal(after.omega[0], before.omega[0])
+        assert np.array_equal(after.omega[1], before.omega[1]) != reaches
+    # layers that come later, and are not in use, change no number
+    assert len(record_attention(InOrder("late"), x).omega) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        ((), {}),
+        ((), {"need_weights": False}),
+        ((), {"average_attn_weights": False}),
+        ((None, False), {}),
+        ((None, True, None, False), {}),
+    ],
+)
+def test_a_module_gets_the_weights_that_it_asks_for(args, kwargs):
+    torch.manual_seed(0)
+    layer, x = nn.MultiheadAttention(DIM, 2, batch_first=True).double().eval(), tokens()
+    late = []
+
+    def hook(module, inputs, output):
+        assert inputs[0] is x
+        late.append(output[1])
+
+    layer.register_forward_hook(hook)
+    with torch.no_grad():
+        result, weights = layer(x, x, x, *args, **kwargs)
+    seen = record_attention(layer, (x, x, x, *args), kwargs)
+    torch.testing.assert_close(seen.output[0], result)
+    assert seen.omega[0].shape == (EXAMPLES, 2, TOKENS, TOKENS)
+    # hooks of its own see the same
+    for found in (seen.output[1], late[1]):
+        assert (found is None) == (weights is None)
+        if weights is not None:
+            torch.testing.assert_close(found, weights)
+
+
+def test_a_layer_may_be_given_as_lists_and_tensors():
+    query, key = torch.ones(2, 3, 4, requires_grad=True), np.ones((2, 3, 4)).tolist()
+    layer = Layer(query, key, torch.ones(2, 5, 5, dtype=torch.bfloat16))
+    assert network_from_torch([layer], -1).head_counts == (2,)
+    assert weights_from_torch([layer], torch.ones(5, 4), torch.ones(5)).V[0].shape == (2, 5, 5)
 
 
 def test_pruning_in_pytorch_is_pruning_in_the_library():
@@ -230,6 +303,15 @@ def test_pruning_in_pytorch_is_pruning_in_the_library():
         raise KeyboardInterrupt
     for layer, weight in zip(stack.layers, before, strict=True):
         assert torch.equal(layer.out_proj.weight, weight)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_heads_may_be_named_by_floats():
+    stack, x, found = Stack((2, 3)), tokens(), []
+    for gone in ([(1, 2), (2, 1)], [(1.0, 2.0), np.array([2, 1])]):
+        with without_heads(stack, gone), torch.no_grad():
+            found.append(stack(x))
+    assert torch.equal(*found)
 
 
 def cross(x):
@@ -278,6 +360,14 @@ WIDE, NARROW = torch.ones(4, DIM), torch.ones(2, DIM)
         (lambda: Layer.from_linear(WIDE, WIDE, torch.ones(3, 2), heads=2), "value has 3 outputs"),
         (lambda: Layer.from_linear(WIDE, WIDE, WIDE, NARROW, heads=2), "read the 4 numbers"),
         (lambda: Layer.from_linear(WIDE[None], WIDE, heads=2), "query must have 2 axes"),
+        (
+            lambda: Layer.from_linear(nn.Identity(), WIDE, heads=2),
+            r"query must be an nn.Linear, .* got Identity; .*give .weight.T",
+        ),
+        (
+            lambda: weights_from_torch([Layer(*np.ones((3, 2, 3, 6)))], WIDE, WIDE[0, :4]),
+            r"values of layer 1 .* one \[4, 4\] .*: got shape \(2, 3, 6\)",
+        ),
         (lambda: Layer.from_linear(WIDE, WIDE, heads=2, scale=0), "scale must be larger than 0"),
         (
             lambda: weights_from_torch([Layer.from_linear(WIDE, WIDE, heads=2)], WIDE, WIDE[0]),

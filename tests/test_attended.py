@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from attnpaths import Network, Weights, theory
 
@@ -37,6 +38,15 @@ def test_the_theory_takes_it_as_it_is():
     assert solved.converged and solved.U.shape == (6, 6)
 
 
+@pytest.mark.usefixtures("as_users_see_it")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_tensors_are_taken_as_they_come(dtype):
+    omega = torch.full((3, 2, 4, 4), 0.25, dtype=dtype, requires_grad=True)
+    x = torch.ones(3, 4, 5, dtype=dtype, requires_grad=True)
+    attended = Network.from_attention([omega], x, -1)
+    np.testing.assert_array_equal(attended.features(x), np.ones((3, 2, 5)))
+
+
 def change(**values):
     _, x, attended = exported(0)
     arguments = {"omega": attended.omega, "x": x, "readout": 0} | values
@@ -54,6 +64,7 @@ def wrong_weights():
 
 
 ONES = np.ones((6, 3, 4, 4))
+NEGATIVE = np.tile(np.array([1.5, -0.5, 0.0, 0.0])[:, None], (6, 3, 1, 4))
 QUERIES = np.tile(np.array([0.7, 0.1, 0.1, 0.1]), (6, 3, 4, 1))
 
 
@@ -62,12 +73,16 @@ QUERIES = np.tile(np.array([0.7, 0.1, 0.1, 0.1]), (6, 3, 4, 1))
     [
         (change(omega=[]), "omega must be a list with one entry per layer"),
         (change(omega=[ONES]), "must sum to 1 over keys, its second last axis; it is off by up"),
+        (
+            change(omega=[NEGATIVE]),
+            "must not be negative, but goes down to -0.5; .*after the softmax",
+        ),
         (change(omega=[QUERIES]), "swap its last two axes"),
         (change(omega=[ONES[:2]]), r"must be \[6, H, 4, 4\] for these x; got \(2, 3, 4, 4\)"),
         (change(readout=4), "readout is token 4 but x has 4 tokens"),
         (change(readout="last"), "readout must be a token index"),
         (other_inputs, "x is not what this attention was computed for"),
-        (wrong_weights, "6 paths and tokens of dimension 4, but there are 6 paths and dimension 5"),
+        (wrong_weights, "6 paths and tokens of dimension 4, but xi has 6 paths and dimension 5"),
     ],
 )
 @pytest.mark.usefixtures("as_users_see_it")

@@ -21,6 +21,7 @@ from attnpaths.book import (
     source_key,
     write_explorer,
 )
+from attnpaths.tasks import images
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = """---
@@ -128,8 +129,10 @@ def test_a_chapter_that_was_executed_elsewhere_is_shown(tmp_path):
 
 def test_the_settings_choose_the_cache(tmp_path, monkeypatch):
     before = cache_folder(tmp_path)
+    monkeypatch.setattr(images, "available", lambda name: name == "mnist")
+    with_digits = cache_folder(tmp_path)
     monkeypatch.setenv("ATTNPATHS_DATA", "elsewhere")
-    assert cache_folder(tmp_path) != before
+    assert len({before, with_digits, cache_folder(tmp_path)}) == 3
 
 
 def test_the_cache_key_follows_the_library(tmp_path):

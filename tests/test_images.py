@@ -129,12 +129,39 @@ def test_classes_to_keep():
         ({"name": "glyphs", "size": 4}, "size must be a whole number ≥ 8; got 4"),
         ({"name": "glyphs", "classes": 0}, "classes must be a whole number ≥ 1; got 0"),
         ({"name": "glyphs", "classes": (-1,)}, "classes must be a whole number ≥ 0; got -1"),
+        ({"name": "glyphs", "classes": []}, "classes must list one class at least; got none"),
+        ({"name": "glyphs", "classes": ("a",)}, "classes must be a whole number ≥ 0; got 'a'"),
+        ({"name": "glyphs", "classes": (2.5,)}, r"classes must be a whole number ≥ 0; got 2\.5"),
         ({"name": "glyphs", "seed": -1}, "seed must be a whole number ≥ 0; got -1"),
     ],
 )
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         images.load(**settings)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+@pytest.mark.parametrize("index", [99, -1, 2, "0"])
+def test_classes_that_are_not_there(index):
+    with pytest.raises(ValueError, match=r"index must be a class, 0 to 1; got '?-?\d+"):
+        images.load("glyphs", classes=2).of_class(index)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+@pytest.mark.parametrize(
+    ("shape", "labels", "message"),
+    [
+        ((3, 8, 8, 3), [0, 0, 1], r"pixels must be grey.*got shape \(3, 8, 8, 3\)"),
+        ((3, 8, 8), [0, 1], r"one for each of 3 images; got shape \(2,\)"),
+        ((3, 8, 8), [0, 1, 0], r"labels must be sorted; sort pixels and labels by np.argsort"),
+        ((3, 8, 8), [0, 1, 2], "labels must be 0 to 1, as there are 2 names; got 0 to 2"),
+        ((3, 8, 8), [-1, 0, 1], "labels must be 0 to 1, as there are 2 names; got -1 to 1"),
+    ],
+)
+def test_images_that_do_not_fit_their_labels(shape, labels, message):
+    pixels = np.zeros(shape, np.uint8)
+    with pytest.raises(ValueError, match=message):
+        images.Images("mnist", pixels, np.array(labels), ("0", "1"), 0.5, 0.5)
 
 
 @pytest.mark.usefixtures("as_users_see_it")
@@ -154,7 +181,21 @@ def test_omniglot_is_read_from_its_archives(folder, monkeypatch):
     assert not list(folder.glob("**/*.png")), "nothing is unpacked"
 
 
-@pytest.mark.parametrize("damage", ["truncated", "not a zip", "short", "small images", "broken"])
+def repack(path, change):
+    """Write the archive anew, with other names and contents."""
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(*change(name))
+
+
+DAMAGES = ["truncated", "not a zip", "short", "small images", "broken", "method", "encrypted"]
+DAMAGES += ["bad chunk", "bomb", "copies", "other archive"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_a_wrong_archive(folder, monkeypatch, damage):
     path = folder / "omniglot" / "images_background.zip"
     omniglot(
@@ -167,12 +208,33 @@ def test_a_wrong_archive(folder, monkeypatch, damage):
         path.write_bytes(path.read_bytes()[:-100])
     if damage == "not a zip":
         path.write_bytes(b"404: Not Found")
+    raw = bytearray(path.read_bytes())
+    # the first drawing, in its own header and in the directory of the archive
+    name = b"images_background/Greek/character01/0001_01.png"
     if damage == "broken":
-        raw = bytearray(path.read_bytes())
         raw[raw.index(b"IDAT") + 8] ^= 255
+    if damage == "method":
+        raw[raw.index(name) - 22] = raw[raw.rindex(name) - 36] = 99
+    if damage == "encrypted":
+        raw[raw.index(name) - 24] = raw[raw.rindex(name) - 38] = 1
+    if damage in ("broken", "method", "encrypted"):
         path.write_bytes(raw)
+    if damage == "bad chunk":
+        # the image's data end too early, and what follows is no chunk
+        drawing = bytearray(png())
+        drawing[drawing.index(b"IDAT") - 1] -= 9
+        repack(path, lambda name: (name, bytes(drawing)))
+    if damage == "bomb":
+        monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 1000)
+    if damage == "copies":
+        repack(path, lambda name: (name[:-6] + "01.png", png()))
+    if damage == "other archive":
+        repack(path, lambda name: (name.replace("background", "evaluation"), png()))
     with pytest.raises(ValueError, match="expected 3 characters × 20 drawings") as caught:
         images.load("omniglot", progress=False)
+    cause = {"method": NotImplementedError, "encrypted": RuntimeError, "bad chunk": SyntaxError}
+    cause |= {"bomb": PIL.Image.DecompressionBombError}
+    assert isinstance(caught.value.__cause__, cause.get(damage, Exception))
     message = str(caught.value)
     assert str(path) in message and "brendenlake/omniglot" in message
     assert "68d2efa1b9178cc56df9314c21c6e718" in message

@@ -74,9 +74,11 @@ def test_without_noise_labels_are_interpolated():
 def test_accuracy_counts_signs():
     result = Prediction(jnp.array([0.5, -0.1, 2.0, -3.0]), jnp.ones(4))
     assert float(result.accuracy(np.array([1, 1, 1, -1]))) == 0.75
-    assert float(result.accuracy(np.array([-5.0, -5, -5, 5]))) == 0.25
+    assert float(result.accuracy(np.array([-1.0, -1, -1, 1]))) == 0.25
     grid = Prediction(jnp.array([[1.0, 1.0], [1.0, -1.0]]), jnp.ones((2, 2)))
     assert grid.accuracy(np.array([1, -1])).tolist() == [0.5, 1.0]
+    many = jnp.array([[1, 1, 1, -1], [-1, -1, -1, 1]])
+    assert jax.jit(jax.vmap(result.accuracy))(many).tolist() == [0.75, 0.25]
 
 
 @given(st.sampled_from([1, 2, 7]), st.integers(0, 10**6))
@@ -166,6 +168,10 @@ HUGE = np.broadcast_to(np.zeros(()), (10**6, 10, 1))
         (lambda: alignment(np.eye(2), np.zeros(2)), "y must have a non-zero entry"),
         (lambda: alignment(np.eye(2), [1, np.inf]), "y must be finite; 1 of its 2"),
         (lambda: alignment(np.full((2, 2), np.inf), [1, 1]), "kernel must be finite"),
+        (
+            lambda: Prediction(jnp.ones(2), jnp.ones(2)).accuracy([1, 0]),
+            r"y must be \+1 or −1; got \[0.0\]; write labels 0 and 1 as 2 \* y - 1",
+        ),
         (lambda: Prediction(jnp.ones(2), jnp.ones(2)).accuracy([1]), "y must hold 2 labels"),
         (lambda: Prediction(jnp.ones(2), jnp.ones(2)).accuracy([[1, 1]]), "y must have 1 axes"),
     ],

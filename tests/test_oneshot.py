@@ -1,3 +1,4 @@
+import dataclasses
 import os
 from pathlib import Path
 
@@ -198,7 +199,7 @@ def test_bad_arguments(glyphs):
     with pytest.raises(ValueError, match=r"labels must be \[3, 192\]"):
         Encoder(glyphs, np.zeros((2, 192)))
     one = np.ones(2, int)
-    with pytest.raises(ValueError, match=r"y must be \+1 or −1; got \[0\]"):
+    with pytest.raises(ValueError, match=r"y must be \+1 or −1; got \[0\]; write .* as 2\*y - 1"):
         Sequences(np.zeros((2, 3), int), one, np.array([0, 1]))
     with pytest.raises(ValueError, match=r"signs must be \+1 or −1; got \[2\]"):
         Sequences(np.zeros((2, 3), int), 2 * one, one)
@@ -210,6 +211,62 @@ def test_bad_arguments(glyphs):
         make_task(0, source="cifar")
     with pytest.raises(ValueError, match="seed must be a whole number"):
         make_task(-1, source=glyphs)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([3, 3], "classes must be different; got 2, of which some are equal"),
+        ([3, -1], r"classes must be among the 60 of glyphs, 0 to 59; got \[-1\]"),
+        ([3, 60, 61], r"among the 60 of glyphs, 0 to 59; got \[60, 61\]"),
+        ([0.5, 1], r"0 to 59; got \[0.5\]"),
+        (["a", "b"], r"0 to 59; got \['a', 'b'\]"),
+        ([], "two classes at least; got 0"),
+    ],
+)
+def test_classes_that_make_no_sequences(glyphs, classes, message):
+    with pytest.raises(ValueError, match=message):
+        draw(glyphs, 4, seed=0, classes=classes)
+    with pytest.raises(ValueError, match=message):
+        next(epoch(glyphs, seed=0, number=0, classes=classes, batch=1))
+
+
+def test_a_class_of_one_image():
+    pixels, labels = np.zeros((5, 32, 32), np.uint8), np.repeat([0, 1, 2], [2, 2, 1])
+    source = Images("mnist", pixels, labels, ("0", "1", "2"), 0.1, 0.3)
+    assert len(draw(source, 4, seed=0, classes=[0, 1])) == 4
+    with pytest.raises(ValueError, match=r"two images at least.*class 2 of mnist has 1: leave"):
+        draw(source, 4, seed=0)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_batches_have_sequences(glyphs):
+    for call in (
+        lambda batch: next(epoch(glyphs, seed=0, number=0, classes=range(9), batch=batch)),
+        lambda batch: oneshot.batches_per_epoch(9, batch),
+    ):
+        for batch in (0, 1.5):
+            with pytest.raises(ValueError, match=f"batch must be a whole number ≥ 1; got {batch}"):
+                call(batch)
+    with pytest.raises(ValueError, match="start must be a whole number ≥ 0; got -1"):
+        next(epoch(glyphs, seed=0, number=0, classes=range(9), batch=4, start=-1))
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_other_sources_go_by_their_names(glyphs):
+    digits, few = draw_digits(), {"examples": 2, "test_examples": 2}
+    renamed = dataclasses.replace(digits, source="more")
+    task = make_task(0, source=glyphs, out_of_distribution=[digits, renamed], **few)
+    assert list(task.out_of_distribution) == ["mnist", "more"]
+    for clash in ([digits, digits], [glyphs]):
+        with pytest.raises(
+            ValueError, match="' twice, and its test sets go by their source; leave"
+        ):
+            make_task(0, source=glyphs, out_of_distribution=clash, **few)
+    for alone in ("mnist", digits):
+        with pytest.raises(ValueError, match=r"a list of sources; got .*mnist.* alone; put it in"):
+            make_task(0, source=glyphs, out_of_distribution=alone, **few)
 
 
 @needs_omniglot

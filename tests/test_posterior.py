@@ -121,6 +121,9 @@ def test_accuracy_comes_with_an_error():
     np.testing.assert_allclose(blank.accuracy_mcse(labels), 0.025, rtol=0.5)
     with pytest.raises(ValueError, match="y must hold 7 labels"):
         prediction.accuracy(np.ones(3))
+    for accuracy in (prediction.accuracy, prediction.accuracy_mcse):
+        with pytest.raises(ValueError, match=r"\+1 or −1; got \[0.0\]; write labels"):
+            accuracy(right > 0)
 
 
 def test_arviz_reads_the_draws_and_agrees_on_them():

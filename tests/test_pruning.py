@@ -101,6 +101,25 @@ def test_curves_and_single_heads_are_the_accuracies_of_pruned_networks(case):
     assert single[1, 2] == found[1]
 
 
+def test_no_head_can_go_where_each_is_alone():
+    assert each_head(np.ones((3, 1)), np.array([1, -1, 1]), heads=(1, 1)) == {}
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_heads_may_be_named_by_floats(case):
+    named = [(1.0, 2.0), np.array([3, 1])]
+    found, wanted = (pruned_outputs(case[4], HEADS, gone) for gone in (named, [(1, 2), (3, 1)]))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_weights_may_be_lists(case):
+    network, weights, x, _, outputs = case
+    lists = Weights(weights.V0.tolist(), [v.tolist() for v in weights.V], weights.a.tolist())
+    np.testing.assert_array_equal(path_outputs(lists, network.features(x)), outputs)
+    assert order_by_norm(lists) == order_by_norm(weights)
+
+
 def test_orders_leave_one_head_in_every_layer(case):
     scores = dict(zip(all_heads(HEADS), [5.0, 1.0, 3.0, 0.1, 4.0, 2.0], strict=True))
     assert order_by_score(scores) == [(1, 2), (3, 2), (1, 3)]
@@ -144,6 +163,9 @@ def test_two_heads_of_eight_are_a_quarter():
 
 
 U, OUTPUTS, Y = np.eye(4), np.ones((3, 4)), np.array([1.0, -1.0, 1.0])
+ATTENDED = Network.from_attention([np.full((5, 2, 4, 4), 0.25)], np.ones((5, 4, 3)), -1)
+VALUES = {"2-D": np.ones((2, 2)), "NaN": np.full((1, 2, 2), np.nan)}
+BROKEN = {name: Weights(np.ones((2, 3)), [v], np.ones(2)) for name, v in VALUES.items()}
 BAD = [
     (lambda n, w: head_scores(np.eye(3), (2, 2)), r"U must be \[4, 4\] for the 4 paths .*\(3, 3\)"),
     (lambda n, w: head_scores(np.ones(4), (2, 2)), "U must have 2 axes"),
@@ -157,11 +179,20 @@ BAD = [
     (lambda n, w: prune(n, w, [3]), "there is no head 3"),
     (lambda n, w: prune(n, w, (1, 2)), "there is no head 1 "),
     (lambda n, w: prune(n, w, [(1, 2), (1, 2)]), r"head \(1, 2\) is pruned twice"),
-    (lambda n, w: path_outputs(w, np.ones((2, 5, DIM))), "the 6 paths of dimension 4"),
+    (lambda n, w: path_outputs(w, np.ones((2, 5, DIM))), "for 6 paths .* xi has 5 paths"),
+    (
+        lambda n, w: path_outputs(w.V, OUTPUTS[:, :, None]),
+        r"must be Weights\(V0, V, a\); got tuple",
+    ),
+    (lambda n, w: prune(ATTENDED, w, []), "only a Network has .* got Attended; .*pruned_outputs"),
+    (lambda n, w: order_by_norm(BROKEN["2-D"]), r"weights.V\[0\] must have 3 axes"),
+    (lambda n, w: order_by_norm(BROKEN["NaN"]), r"weights.V\[0\] must be finite"),
+    (lambda n, w: order_by_norm(None), "weights must be Weights"),
+    (lambda n, w: order_by_score({(1, 1): np.nan, (1, 2): 1.0}), "scores must be finite; 1 of"),
     (lambda n, w: pruned_outputs(OUTPUTS, (3, 2), []), r"has 4 paths but heads=\(3, 2\) makes 6"),
     (lambda n, w: curve(OUTPUTS, Y[:2], heads=(2, 2), order=[]), "one label per row"),
     (lambda n, w: curve(OUTPUTS, Y / 2, heads=(2, 2), order=[]), r"y must be \+1 or −1; got \[-0"),
-    (lambda n, w: each_head(OUTPUTS, 0 * Y, heads=(2, 2)), "y must be"),
+    (lambda n, w: each_head(OUTPUTS, Y > 0, heads=(2, 2)), r"0 and 1 as 2 \* y - 1"),
     (lambda n, w: random_order((2, 2), seed=-1), "seed must be a whole number ≥ 0"),
     (lambda n, w: size(n, width=0, tokens=3), "width must be a whole number ≥ 1"),
 ]

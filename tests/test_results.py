@@ -19,6 +19,7 @@ def test_a_part_is_computed_once(tmp_path):
         held = results.collect("study", {"one": part}, folder=tmp_path)
     assert calls == [1]
     assert held == results.read("study", tmp_path)
+    assert held["provenance"]["one"]["seeds"] == [0]
     assert held["parts"]["one"] == {"mean": 0.333333, "counts": [0, 1], "name": "a"}
     results.collect("study", {"one": part}, folder=tmp_path, again=True)
     assert calls == [1, 1]
@@ -60,3 +61,4 @@ def test_every_file_says_where_it_came_from(path):
     for origin in held["provenance"].values():
         assert origin["command"] == results.command(path.stem)
         assert origin["seconds"] >= 0 and origin["attnpaths"] and origin["date"]
+        assert origin["seeds"] and all(isinstance(seed, int) for seed in origin["seeds"])

@@ -1,6 +1,8 @@
 """The one-shot study, on glyphs and a small network that was never trained."""
 
+import dataclasses
 import functools
+import itertools
 import json
 
 import jax
@@ -37,15 +39,9 @@ def make(glyphs, trained):
     @functools.cache
     def make(seed):
         setting = {"examples": 30, "test_examples": 20, "labels": trained.labels}
-        task = oneshot.make_task(seed, source=glyphs, out_of_distribution=[glyphs], **setting)
-        found = study.features(trained.network, task)
-        # the second source needs a name of its own
-        return study.Features(
-            found.heads,
-            found.xi,
-            found.y,
-            {"own": found.tests["glyphs"], "other": found.tests["glyphs"]},
-        )
+        other = dataclasses.replace(glyphs, source="other")
+        task = oneshot.make_task(seed, source=glyphs, out_of_distribution=[other], **setting)
+        return study.features(trained.network, task)
 
     return make
 
@@ -70,11 +66,13 @@ def test_a_sweep_chooses_temperatures_by_its_own_test_set(make):
     grid = theory.sweep(
         data.xi, data.y, heads=HEADS, widths=WIDTHS, temperatures=TEMPERATURES, progress=False
     )
-    xi, y = data.tests["own"]
-    np.testing.assert_allclose(answer["accuracy"]["own"], grid.predict(xi).accuracy(y), atol=1e-4)
+    xi, y = data.tests["glyphs"]
+    np.testing.assert_allclose(
+        answer["accuracy"]["glyphs"], grid.predict(xi).accuracy(y), atol=1e-4
+    )
     limit = theory.gp_limit(data.xi, data.y, heads=HEADS, temperature=1.0)
     assert answer["gp_accuracy"]["other"][1] == pytest.approx(float(limit.predict(xi).accuracy(y)))
-    best = [TEMPERATURES[int(np.argmax(row))] for row in answer["accuracy"]["own"]]
+    best = [TEMPERATURES[int(np.argmax(row))] for row in answer["accuracy"]["glyphs"]]
     assert answer["best_temperature"] == best
     assert answer["converged"] == 4 and answer["largest_gradient"] < 1e-6
     assert 0 < answer["peak_memory_gib"] < 100 and answer["seconds"] > 0
@@ -87,20 +85,22 @@ def test_draws_compare_with_the_gp_of_the_same_draw(make):
     best = answer["best"]
     for d, each in enumerate(alone):
         for i in range(2):
-            assert best["accuracy"]["own"][d][i] == max(each["accuracy"]["own"][i])
-        assert best["gp_accuracy"]["own"][d] == max(each["gp_accuracy"]["own"])
-    gains = np.subtract(best["accuracy"]["own"], np.array(best["gp_accuracy"]["own"])[:, None])
-    np.testing.assert_allclose(best["gain"]["own"]["mean"], gains.mean(axis=0), atol=1e-3)
+            assert best["accuracy"]["glyphs"][d][i] == max(each["accuracy"]["glyphs"][i])
+        assert best["gp_accuracy"]["glyphs"][d] == max(each["gp_accuracy"]["glyphs"])
+    gains = np.subtract(
+        best["accuracy"]["glyphs"], np.array(best["gp_accuracy"]["glyphs"])[:, None]
+    )
+    np.testing.assert_allclose(best["gain"]["glyphs"]["mean"], gains.mean(axis=0), atol=1e-3)
     error = gains.std(axis=0, ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose(best["gain"]["own"]["standard_error"], error, atol=1e-3)
+    np.testing.assert_allclose(best["gain"]["glyphs"]["standard_error"], error, atol=1e-3)
     # held out: the temperature that the other draws like best, whatever the own test says
-    table = np.array([each["accuracy"]["own"] for each in alone])
+    table = np.array([each["accuracy"]["glyphs"] for each in alone])
     for d in range(3):
         others = np.delete(table, d, axis=0).mean(axis=0).round(9)
         chosen = [TEMPERATURES[j] for j in others.argmax(axis=1)]
         assert answer["held_out"]["temperature"][d] == chosen
         own = [table[d, i, TEMPERATURES.index(t)] for i, t in enumerate(chosen)]
-        assert list(answer["held_out"]["accuracy"]["own"][d]) == own
+        assert list(answer["held_out"]["accuracy"]["glyphs"][d]) == own
 
 
 def test_order_parameters_are_compared(make, trained):
@@ -240,6 +240,13 @@ def test_the_rank_correlation_has_an_error_and_a_chance():
     assert opposite["value"] == -1 and opposite["p_value"] == 1
     noise = study.rank_correlation(score, rng.standard_normal(16))
     assert 0.1 < noise["standard_error"] < 0.5 and noise["p_value"] > 0.01
+    # few heads: every order counts
+    few = study.rank_correlation([1, 2, 3, 4], [1, 4, 2, 3])
+    by_hand = [
+        np.corrcoef([1, 2, 3, 4], order)[0, 1] for order in itertools.permutations([1, 2, 3, 4])
+    ]
+    assert few["value"] == 0.4
+    assert few["p_value"] == pytest.approx(np.mean(np.array(by_hand) > 0.4 - 1e-9), rel=1e-3)
 
 
 @pytest.fixture

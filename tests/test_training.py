@@ -1,5 +1,7 @@
+import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -273,10 +275,6 @@ def test_files_of_another_shape(glyphs, tmp_path):
         run(glyphs, tmp_path, Settings(**(vars(SMALL) | {"heads": 3, "key_dim": 5})))
     with pytest.raises(ValueError, match=r"it has images=.* but images=.* was asked for"):
         run(images.load("glyphs", classes=50), tmp_path)
-    (tmp_path / "checkpoint.pt").write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="damaged or no checkpoint of this program"):
-        run(glyphs, tmp_path)
-
     model = Model(layers=2, heads=2, key_dim=4, width=6)
     trained = training.Trained(*model.export(), oneshot.label_vectors(), {})
     path = tmp_path / "weights.npz"
@@ -299,6 +297,159 @@ def test_files_of_another_shape(glyphs, tmp_path):
     large = Weights(1e6 * trained.weights.V0, trained.weights.V, trained.weights.a)
     with pytest.raises(ValueError, match="do not fit in half precision"):
         save_weights(path, training.Trained(trained.network, large, trained.labels, {}))
+
+
+def test_sizes_are_those_of_all_layers(tmp_path):
+    pairs = [(np.ones((h, g, 3)),) * 2 for h, g in ((4, 2), (2, 5))]
+    save_weights(tmp_path / "two.npz", heads_of(pairs), values=False)
+    for asked in ({"heads": 4}, {"key_dim": 2}):
+        with pytest.raises(ValueError, match=r"it has \w+=\(\d, \d\) but \w+=\d was asked for"):
+            load_weights(tmp_path / "two.npz", **asked)
+    assert load_weights(tmp_path / "two.npz", layers=2).network.head_counts == (4, 2)
+
+
+def heads_of(heads, readout="mean"):
+    return training.Trained(Network(heads, readout=readout), None, np.ones((3, 3)), {})
+
+
+def test_what_a_file_cannot_hold_is_not_saved(tmp_path):
+    pair, product = (np.ones((2, 1, 3)),) * 2, np.ones((2, 3, 3))
+    for bad in (heads_of([pair], readout=0), heads_of([product]), heads_of([pair, product])):
+        with pytest.raises(ValueError, match='only a network with the readout "mean" and heads'):
+            save_weights(tmp_path / "it.npz", bad, values=False)
+    with pytest.raises(ValueError, match="no weights to save; give values=False"):
+        save_weights(tmp_path / "it.npz", heads_of([pair]))
+    assert not list(tmp_path.iterdir())
+
+
+def broken_record(path):
+    path.with_suffix(".json").write_text('{"steps": ')
+
+
+def one_array(path):
+    with open(path, "wb") as file:
+        np.save(file, np.ones(3))
+
+
+def flipped_byte(path):
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 3] ^= 255
+    path.write_bytes(raw)
+
+
+@pytest.mark.parametrize("damage", [broken_record, one_array, flipped_byte])
+def test_damaged_weights(tmp_path, damage):
+    path = tmp_path / "it.npz"
+    model = Model(layers=1, heads=1, key_dim=2, width=3)
+    save_weights(path, training.Trained(*model.export(), oneshot.label_vectors(), {}))
+    damage(path)
+    with pytest.raises(ValueError, match=r"it.npz does not hold .*it.json .*fetch the file"):
+        load_weights(path)
+
+
+def without(key, of=None):
+    def damage(saved):
+        del (saved[of] if of else saved)[key]
+        return saved
+
+    return damage
+
+
+def other_model(saved):
+    return saved | {"model": Model(layers=1, heads=1, key_dim=2, width=3).state_dict()}
+
+
+def other_best(saved):
+    saved["state"]["best"] = other_model(saved)["model"]
+    return saved
+
+
+DAMAGED = {
+    "text": lambda raw: b"nonsense",
+    "empty": lambda raw: b"",
+    "half": lambda raw: raw[: len(raw) // 2],
+    "end": lambda raw: raw[:-100],
+}
+ALTERED = {
+    "tensor": lambda saved: torch.ones(3),
+    "list": lambda saved: [1, 2],
+    "settings": lambda saved: saved | {"settings": "none"},
+    "no settings": without("settings"),
+    "no checksum": without("checksum"),
+    "no state": without("state"),
+    "no step": without("step", of="state"),
+    "no model": without("model"),
+    "no adam": without("adam"),
+    "no groups": without("param_groups", of="adam"),
+    "state": lambda saved: saved | {"state": torch.ones(3)},
+    "other model": other_model,
+    "other best": other_best,
+}
+
+
+@pytest.fixture(scope="module")
+def four_steps(glyphs, tmp_path_factory):
+    """The bytes of a checkpoint."""
+    folder = tmp_path_factory.mktemp("run")
+    train(SMALL, folder, images=glyphs, until=4, progress=False)
+    return (folder / "checkpoint.pt").read_bytes()
+
+
+@pytest.mark.parametrize("damage", [*DAMAGED, *ALTERED])
+def test_damaged_checkpoints(glyphs, four_steps, tmp_path, damage):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(DAMAGED[damage](four_steps) if damage in DAMAGED else four_steps)
+    if damage in ALTERED:
+        torch.save(ALTERED[damage](checkpoint(tmp_path)), path)
+    with pytest.raises(ValueError, match=r"damaged or no checkpoint .*; delete it to start anew$"):
+        run(glyphs, tmp_path)
+
+
+def test_a_run_is_not_shortened(glyphs, four_steps, tmp_path):
+    (tmp_path / "checkpoint.pt").write_bytes(four_steps)
+    shorter = dataclasses.replace(SMALL, epochs=0.1)
+    with pytest.raises(ValueError, match=r"has 4 steps already, but epochs=0.1 .* asks for 2; ask"):
+        run(glyphs, tmp_path, shorter)
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
+def test_images_of_another_source(glyphs, tmp_path):
+    settings = dataclasses.replace(SMALL, source="omniglot")
+    with pytest.raises(ValueError, match=r"of 'glyphs' but settings.source is 'omniglot'; give"):
+        run(glyphs, tmp_path / "run", settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_recorded_command_can_be_run():
+    settings = dataclasses.replace(SMALL, learning_rate=1e-5, seed=3)
+    words = shlex.split(settings.command)
+    assert words[:3] == ["python", "-m", "attnpaths.training"]
+    options = vars(training._parser().parse_args(words[3:]))
+    assert options.pop("out") == "FOLDER"
+    names = [field.name for field in dataclasses.fields(Settings)]
+    assert Settings(**{name: options[name] for name in names}) == settings
+
+
+def test_other_sources_are_tested_or_said_to_be_missing(glyphs, encoder, monkeypatch):
+    model = Model(layers=1, heads=1, key_dim=4, width=6, seed=1)
+    digits = dataclasses.replace(images.load("glyphs", classes=(3, 5)), source="mnist", std=0.3)
+    asked = []
+
+    def load(name, **options):
+        asked.append((name, options["classes"]))
+        return digits
+
+    monkeypatch.setattr(training.image_sources, "available", lambda name: name == "mnist")
+    monkeypatch.setattr(training.image_sources, "load", load)
+    classes = oneshot.split_classes(glyphs)
+    found = training._accuracies(model, encoder, glyphs, classes, SMALL, 50)
+    assert asked == [("mnist", (0, 1))]
+    assert found["fashion_mnist"] == {"missing": "no files of fashion_mnist on this machine"}
+    seed = [SMALL.seed, training._TEST]
+    for name, source, kept in (("glyphs", glyphs, classes["test"]), ("mnist", digits, None)):
+        sequences = oneshot.draw(source, 50, seed=seed, classes=kept)
+        other = oneshot.Encoder(source, encoder.labels)
+        assert found[name] == training.accuracy(model, other, sequences)
 
 
 def test_pickles_are_not_opened(tmp_path):
@@ -342,6 +493,7 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert training.main([*words.split(), str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("glyphs: 0.") and "(30 sequences)" in out
+    assert out.endswith("fashion_mnist: not tested, no files of fashion_mnist on this machine\n")
     assert "100%" in err
     assert load_weights(tmp_path / "weights.npz", layers=1, heads=2).record["steps"] == 4
     assert training.main([*words.split(), str(tmp_path), "--heads", "3", "--quiet"]) == 2

@@ -13,7 +13,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ def collect(
     parts: Mapping[str, Callable[[], Any]],
     *,
     data: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = (0,),
     again: bool = False,
     folder: str | os.PathLike = HERE,
 ) -> dict[str, Any]:
@@ -50,9 +51,10 @@ def collect(
 
     `parts` gives for each name a function of no arguments, whose answer is made of numbers,
     texts, lists, dictionaries and arrays. `data` names the data sets used, with their checksums;
-    a file made from other data is refused. With `again` everything is computed anew. The
-    provenance of each part is its date, the seconds that it took, the machine, the most memory
-    that the process held until then, and the versions of what computed it.
+    a file made from other data is refused. `seeds` are those that all random numbers come from.
+    With `again` everything is computed anew. The provenance of each part is its date, the seconds
+    that it took, the machine, the most memory that the process held until then, seeds, and the
+    versions of what computed it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -84,6 +86,7 @@ def collect(
             "peak_memory_gib": round(peak_memory(), 2),
             "python": platform.python_version(),
             **{each: importlib.metadata.version(each) for each in ("attnpaths", "jax", "numpyro")},
+            "seeds": list(seeds),
             "data": data,
         }
         with replacing(path) as temporary:

@@ -209,4 +209,4 @@ def parts() -> dict:
 
 
 if __name__ == "__main__":
-    collect("corrections", parts())
+    collect("corrections", parts(), seeds=SEEDS)

@@ -294,4 +294,4 @@ def parts() -> dict:
 
 
 if __name__ == "__main__":
-    collect("limits", parts())
+    collect("limits", parts(), seeds=SEEDS)

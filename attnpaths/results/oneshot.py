@@ -33,12 +33,14 @@ from attnpaths.results.oneshot_theory import (
     TEMPERATURES,
     WIDTHS,
     Features,
+    against_renamed,
     agreement,
     block_ratio,
     described,
     draws,
     features,
     order_parameter,
+    renamings,
     sampled,
     solved,
     sweep,
@@ -52,6 +54,7 @@ __all__ = [
     "TEMPERATURES",
     "WIDTHS",
     "Features",
+    "against_renamed",
     "agreement",
     "block_ratio",
     "described",
@@ -61,6 +64,7 @@ __all__ = [
     "outputs",
     "pruned",
     "rank_correlation",
+    "renamings",
     "sampled",
     "solved",
     "sweep",
@@ -89,7 +93,7 @@ _OF_VALUES = ("trained", "theory", "sampled", "pruning")
 # The larger networks are solved at a few points near the best of the smaller one.
 _FEW = {
     "3_3": {"widths": (10, 100, 1000, 10_000), "temperatures": (0.1, 0.25, 0.5, 0.75, 1.0)},
-    "2_8": {"widths": (10, 100, 1000), "temperatures": (0.25, 0.5, 1.0)},
+    "2_8": {"widths": (10, 100, 1000), "temperatures": (0.05, 0.1, 0.25, 0.5, 1.0)},
 }
 
 
@@ -252,7 +256,7 @@ def run(
     wanted = {part: call for part, call in made.items() if not only or part in only}
     chosen = {part: (kept | wanted)[part] for part in known if part in kept | wanted}
     data = {name: md5(each.pixels.tobytes()) for name, each in images.items()}
-    held = results.collect(NAME, chosen, data=data, folder=folder)
+    held = results.collect(NAME, chosen, data=data, seeds=SEEDS, folder=folder)
     _write(folder / f"{NAME}.json", held)
     return held
 

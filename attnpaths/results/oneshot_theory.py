@@ -5,6 +5,7 @@ version of any part.
 """
 
 import dataclasses
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -156,8 +157,8 @@ def sampled(
     temperature: int | float,
     beside: Mapping[str, Any],
     chains: int = 2,
-    warmup: int = 60,
-    samples: int = 150,
+    warmup: int = 80,
+    samples: int = 300,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -246,6 +247,27 @@ def agreement(one, other) -> dict[str, float]:
         "weighted_signs": rounded(np.sum(equal * np.abs(a)) / np.sum(np.abs(a))),
         "diagonal": rounded(np.corrcoef(np.diag(one), np.diag(other))[0, 1]),
     }
+
+
+def renamings(heads: Sequence[int]) -> np.ndarray:
+    """Orders of the paths `[∏ H_ℓ!, Π]` that give the heads of each layer other numbers.
+
+    Heads have no order, so a matrix in any of these orders is as good as in its own. The first
+    leaves all as they are.
+
+    >>> renamings((1, 2)).tolist()
+    [[0, 1], [1, 0]]
+    """
+    grid = np.arange(np.prod(heads)).reshape(heads)
+    orders = itertools.product(*(itertools.permutations(range(count)) for count in heads))
+    return np.stack([grid[np.ix_(*order)].ravel() for order in orders])
+
+
+def against_renamed(one, other, heads: Sequence[int]) -> dict[str, np.ndarray]:
+    """`agreement` of `one` with `other` in each of its `renamings`, the true one first."""
+    other = np.asarray(other)
+    found = [agreement(one, other[np.ix_(order, order)]) for order in renamings(heads)]
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
 
 
 def mean_and_error(values) -> dict[str, Any]:

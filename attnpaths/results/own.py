@@ -172,4 +172,4 @@ def _single(values) -> torch.Tensor:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    collect("own", parts())
+    collect("own", parts(), seeds=range(TOGETHER * TIMES))

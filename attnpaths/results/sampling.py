@@ -210,4 +210,4 @@ def parts() -> dict:
 
 
 if __name__ == "__main__":
-    collect("sampling", parts())
+    collect("sampling", parts(), seeds=(0, 1))

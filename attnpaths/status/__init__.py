@@ -76,8 +76,7 @@ class Row:
     """A claim with its verdict, what we find, and what finding it cost.
 
     `live` rows were computed now; the seconds of others are those of the parts they rest on.
-    `memory` is in GiB, the most that the computing process held; None where a study did not
-    record it.
+    `memory` is in GiB, the most that the computing process had held until then.
     """
 
     claim: Claim
@@ -85,7 +84,7 @@ class Row:
     finds: str
     live: bool
     seconds: float
-    memory: float | None
+    memory: float
 
     @property
     def markdown(self) -> str:
@@ -97,7 +96,7 @@ class Row:
             f"**{self.claim.place}**: {self.claim.says}",
             f"{self.finds} ({link})",
             f"**{verdict}**" + (f" ({rule})" if rule else ""),
-            f"{_time(self.seconds)}, {_memory(self.memory)}",
+            f"{_time(self.seconds)}, {self.memory:.1f} GiB",
         )
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -155,9 +154,7 @@ def _row(claim: Claim, see: Evidence) -> Row:
     read = [study for study in see.studies if study.used]
     if read:
         costs = [study.cost(study.used) for study in read]
-        seconds = sum(each for each, _ in costs)
-        known = [each for _, each in costs]
-        memory = None if None in known else max(known)
+        seconds, memory = sum(each for each, _ in costs), max(each for _, each in costs)
     # a minus sign, but not that of an exponent
     finds = re.sub(r"(?<![\de])-(?=\d)", "−", finds)
     return Row(claim, judgement, finds, not read, seconds, memory)
@@ -168,7 +165,3 @@ def _time(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{1000 * seconds:.0f} ms"
-
-
-def _memory(gib: float | None) -> str:
-    return "memory not kept" if gib is None else f"{gib:.1f} GiB"

@@ -34,11 +34,11 @@ class Problem:
             self.xi, self.task.train.y, heads=heads, width=width, temperature=temperature
         )
 
-    def gp(self, paths=None) -> theory.Theory:
+    def gp(self, paths=None, temperature=TEMPERATURE) -> theory.Theory:
         """The Gaussian process, of all paths or of some."""
         xi = self.xi if paths is None else self.xi[:, paths]
         heads = self.task.network.head_counts if paths is None else (len(paths), 1)
-        return theory.gp_limit(xi, self.task.train.y, heads=heads, temperature=TEMPERATURE)
+        return theory.gp_limit(xi, self.task.train.y, heads=heads, temperature=temperature)
 
     def mean(self, solution: theory.Theory, paths=None) -> np.ndarray:
         """Predictions on all test chains."""

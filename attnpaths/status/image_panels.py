@@ -131,7 +131,8 @@ def _sampled_order_parameter(see):
     z = np.max(np.abs(found - U) / error)
     text = f"‖samples − theory‖ is {apart:.0%} of ‖U‖, ‖samples − identity‖ {far:.0%}; entries "
     text += f"correlate with {part['agreement']['theory']['correlation']:.2f}; largest "
-    text += f"difference {z:.1f} standard errors; R-hat up to {part['largest_rhat']:.2f}"
+    text += f"difference {z:.1f} standard errors; R-hat up to {part['largest_rhat']:.2f}; "
+    text += f"distance to the theory over that to the GP: {apart / far:.2f}"
     return agree(z, nearer=apart < far, many=True), text
 
 
@@ -146,10 +147,13 @@ def _gradient_descent(see):
     part, own = see.images["theory_2_4"], see.images["trained_2_4"]
     found = part["agreement"]["gradient_descent"]
     pairs = len(part["U"]) * (len(part["U"]) - 1) // 2
-    signs = larger(found["signs"] - 0.5, 0.5 / np.sqrt(pairs))
+    # what networks with the same blocks, but other heads, would share
+    luck = study.against_renamed(part["U"], own["U"], (4, 4))["signs"]
+    signs = larger(found["signs"] - luck.mean(), luck.std())
     blocks = stated(own["block_ratio"] > 1 and part["block_ratio"] > 1)
     text = f"equal signs in {found['signs']:.0%} of {pairs} entries ({found['weighted_signs']:.0%} "
-    text += f"by size), correlation {found['correlation']:.2f}; entries of paths that share h₁ are "
+    text += f"by size), with renamed heads {luck.mean():.0%} ± {luck.std():.0%}; "
+    text += f"correlation {found['correlation']:.2f}; entries of paths that share h₁ are "
     text += f"{own['block_ratio']:.1f} times the others (theory {part['block_ratio']:.1f})"
     return weakest(signs, blocks), text
 

@@ -45,9 +45,10 @@ def quarter(see, key: str) -> tuple:
     text += f"{part['whole']['omniglot']['mean']:.3f} before, "
     text += f"{change['mean']:+.3f} ± {change['standard_error']:.3f} after; "
     text += (
-        f"at random {random['mean']:+.3f}, with a spread of {random['deviation']:.3f} over orders"
+        f"at random {random['mean']:+.3f}, with a spread of {random['deviation']:.3f} over orders; "
     )
-    return judged, text
+    ahead = change["mean"] - random["mean"]
+    return judged, text + f"better than the mean of random orders by {ahead:.3f}"
 
 
 def _panels(id, place, key, scores, curve):

@@ -68,17 +68,11 @@ class Study(Mapping):
         if now.shape != held.shape or not np.all(np.abs(now - held) <= within):
             raise self.stale(f"holds {what} = {held}, but computed now it is {now}")
 
-    def cost(self, parts: list[str]) -> tuple[float, float | None]:
-        """Seconds that these parts took, and the largest memory, in GiB, if all recorded theirs."""
+    def cost(self, parts: list[str]) -> tuple[float, float]:
+        """Seconds that these parts took, and the most memory, in GiB."""
         origins = [self.provenance(part) for part in dict.fromkeys(parts)]
-        inside = [self._held["parts"][part] for part in dict.fromkeys(parts)]
-        memory = [
-            origin.get("peak_memory_gib", part.get("peak_memory_gib"))
-            for origin, part in zip(origins, inside, strict=True)
-        ]
-        known = None not in memory and bool(memory)
-        seconds = float(sum(origin["seconds"] for origin in origins))
-        return seconds, float(max(memory)) if known else None
+        memory = max(origin["peak_memory_gib"] for origin in origins)
+        return float(sum(origin["seconds"] for origin in origins)), float(memory)
 
 
 def sampled(folder: str | os.PathLike = results.HERE) -> Study:

@@ -11,6 +11,7 @@ import dataclasses
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import re
 import shutil
@@ -82,7 +83,10 @@ _CONTENT = {
 }
 _CHARACTERS = {"images_background.zip": 964, "images_evaluation.zip": 659}
 _DRAWINGS = 20
-_MEMBER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d\d)/\d{4}_\d\d\.png")
+_MEMBER = re.compile(r"(images_\w+)/[^/]+/character\d\d/\d{4}_\d\d\.png")
+# What zipfile and Pillow raise for damaged archives and images.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+_UNREADABLE += (SyntaxError, ValueError, PIL.Image.DecompressionBombError)
 _PACKAGES = {
     "omniglot": (),
     "mnist": tuple(
@@ -114,6 +118,22 @@ class Images:
     mean: float
     std: float
 
+    def __post_init__(self):
+        """Refuse images and labels that do not belong together."""
+        shape, labels, classes = np.shape(self.pixels), np.asarray(self.labels), len(self.names)
+        if len(shape) != 3:
+            wanted = "pixels must be grey, [images, height, width]; average colours first"
+            raise ValueError(f"{wanted}; got shape {shape}")
+        if labels.shape != shape[:1]:
+            raise ValueError(
+                f"labels must be one for each of {shape[0]} images; got shape {labels.shape}"
+            )
+        if (labels[1:] < labels[:-1]).any():
+            raise ValueError("labels must be sorted; sort pixels and labels by np.argsort(labels)")
+        if len(labels) and not 0 <= labels[0] <= labels[-1] < classes:
+            wanted = f"labels must be 0 to {classes - 1}, as there are {classes} names"
+            raise ValueError(f"{wanted}; got {labels[0]} to {labels[-1]}")
+
     def __repr__(self):
         """Sizes only."""
         height, width = self.pixels.shape[1:]
@@ -133,6 +153,8 @@ class Images:
         >>> load("glyphs", classes=30).of_class(2).shape
         (20, 32, 32)
         """
+        if index not in range(len(self.names)):
+            raise ValueError(f"index must be a class, 0 to {len(self.names) - 1}; got {index!r}")
         first, end = np.searchsorted(self.labels, [index, index + 1])
         return self.pixels[first:end]
 
@@ -159,9 +181,9 @@ def load(
     """
     _known(name)
     size = size if size is None else _inputs.whole("size", size, least=8)
+    kept = None if classes is None else _listed(classes)
     if name == "glyphs":
-        listed = classes is not None and np.ndim(classes)
-        count = max(0, *classes) + 1 if listed else 400 if classes is None else classes
+        count = 400 if kept is None else kept[-1] + 1
         drawn = glyphs.draw(count, _DRAWINGS, size=size or 105, seed=seed)
         names = tuple(f"glyph{i:04d}" for i in range(count))
         pixels = drawn.reshape(-1, *drawn.shape[2:])
@@ -172,8 +194,8 @@ def load(
         pixels, labels = _idx(name, progress)
         names = tuple(map(str, range(10)))
     images = Images(name, pixels, labels, names, *_NORMALISATION[name])
-    if classes is not None:
-        images = _keep(images, classes)
+    if kept is not None:
+        images = _keep(images, kept)
     if size is not None and images.pixels.shape[1:] != (size, size):
         resized = np.stack([_resize(PIL.Image.fromarray(p), size) for p in images.pixels])
         images = dataclasses.replace(images, pixels=resized)
@@ -198,14 +220,21 @@ def _known(name) -> None:
         )
 
 
-def _keep(images: Images, classes) -> Images:
-    total = len(images.names)
+def _listed(classes) -> Sequence[int]:
+    """The classes to keep, in order, each once."""
     if not np.ndim(classes):
-        classes = range(_inputs.whole("classes", classes, least=1))
-    kept = np.unique([_inputs.whole("classes", c, least=0) for c in classes])
-    if not len(kept) or kept[-1] >= total:
+        return range(_inputs.whole("classes", classes, least=1))
+    if not len(classes):
+        raise ValueError("classes must list one class at least; got none; None keeps all")
+    return sorted({_inputs.whole("classes", c, least=0) for c in classes})
+
+
+def _keep(images: Images, kept) -> Images:
+    total = len(images.names)
+    if kept[-1] >= total:
         raise ValueError(
-            f"classes must be among the {total} classes of {images.source}; got {list(classes)}"
+            f"classes must be among the {total} of {images.source}, 0 to {total - 1}; "
+            f"got {kept[-1]}"
         )
     chosen = np.isin(images.labels, kept)
     return dataclasses.replace(
@@ -234,7 +263,8 @@ def _omniglot(size, progress):
             wanted = f"{_CHARACTERS[file]} characters × {_DRAWINGS} drawings"
             try:
                 with zipfile.ZipFile(path) as archive:
-                    found = [m for m in archive.namelist() if _MEMBER.fullmatch(m)]
+                    matches = map(_MEMBER.fullmatch, archive.namelist())
+                    found = {m[0] for m in matches if m and f"{m[1]}.zip" == file}
                     characters = collections.Counter(m.rsplit("/", 1)[0] for m in found)
                     uneven = set(characters.values()) != {_DRAWINGS}
                     if len(characters) != _CHARACTERS[file] or uneven:
@@ -248,7 +278,7 @@ def _omniglot(size, progress):
                         pixels.append(_resize(image.convert("L"), size))
                         bar.update()
                     names += [c.split("/", 1)[1] for c in sorted(characters)]
-            except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+            except _UNREADABLE as error:
                 raise _wrong("omniglot", path, wanted, error) from error
     return np.stack(pixels), np.repeat(np.arange(len(names)), _DRAWINGS), tuple(names)
 

@@ -66,7 +66,9 @@ class Sequences:
         for name in ("signs", "y"):
             bad = np.setdiff1d(getattr(self, name), [1, -1])
             if len(bad):
-                raise ValueError(f"{name} must be +1 or −1; got {bad[:5].tolist()}")
+                raise ValueError(
+                    f"{name} must be +1 or −1; got {bad[:5].tolist()}; write 0/1 labels as 2*y - 1"
+                )
 
     def __len__(self) -> int:
         """The number of sequences, P."""
@@ -241,9 +243,7 @@ def draw(
     [1, 1, 1, -1, -1]
     """
     examples = _inputs.whole("examples", examples, least=1)
-    classes = np.arange(len(images.names)) if classes is None else np.asarray(classes)
-    if len(classes) < 2:
-        raise ValueError(f"sequences need two classes at least; got {len(classes)}")
+    classes = _classes(images, classes)
     rng = np.random.default_rng(seed)
     first = rng.integers(len(classes), size=examples)
     second = (first + rng.integers(1, len(classes), size=examples)) % len(classes)
@@ -264,7 +264,9 @@ def epoch(
     >>> len(list(epoch(glyphs, seed=0, number=0, classes=range(10), batch=15)))
     3
     """
-    classes = np.asarray(classes)
+    classes = _classes(images, classes)
+    batch = _inputs.whole("batch", batch, least=1)
+    start = _inputs.whole("start", start, least=0)
     one, other = np.triu_indices(len(classes), k=1)
     order = np.random.default_rng([seed, number]).permutation(len(one))
     for b in range(start, len(one) // batch):
@@ -283,7 +285,8 @@ def batches_per_epoch(classes: int, batch: int = 128) -> int:
     >>> batches_per_epoch(1028)
     4124
     """
-    return math.comb(classes, 2) // batch
+    classes = _inputs.whole("classes", classes, least=0)
+    return math.comb(classes, 2) // _inputs.whole("batch", batch, least=1)
 
 
 def make_task(
@@ -299,7 +302,7 @@ def make_task(
     """Training and test data of the paper's theory: P = 600 and 1000 sequences, half of each label.
 
     Training sequences are of the training classes of `source`, test sequences of its test
-    classes; `out_of_distribution` names sources of which classes 0 and 1 are told apart. Give
+    classes; `out_of_distribution` lists sources of which classes 0 and 1 are told apart. Give
     `Images` in place of names to spare loading them again, and `labels` to match a trained
     network. Equal seeds give equal tasks; different seeds are independent.
 
@@ -308,6 +311,11 @@ def make_task(
     ((6, 48, 192), [1.0, 1.0, -1.0, -1.0])
     """
     seed = _inputs.whole("seed", seed, least=0)
+    if isinstance(out_of_distribution, str | Images):
+        raise ValueError(
+            f"out_of_distribution must be a list of sources; got {out_of_distribution!r} alone; "
+            "put it in a list"
+        )
     images = _load(source, progress)
     classes = split_classes(images)
     encoder = Encoder(images, labels)
@@ -316,6 +324,11 @@ def make_task(
     others = {}
     for number, other in enumerate(out_of_distribution, start=2):
         other = _load(other, progress, classes=(0, 1))
+        if other.source in (images.source, *others):
+            raise ValueError(
+                f"the task has {other.source!r} twice, and its test sets go by their source; "
+                "leave one out, or rename it: dataclasses.replace(images, source=...)"
+            )
         sequences = draw(other, test_examples, seed=[seed, number], classes=(0, 1))
         others[other.source] = _split(Encoder(other, encoder.labels), sequences)
     return Task(
@@ -331,6 +344,30 @@ def _load(source, progress, classes=None) -> Images:
     if isinstance(source, Images):
         return source
     return image_sources.load(source, classes=classes, progress=progress)
+
+
+def _classes(images, classes) -> Int[np.ndarray, "classes"]:
+    """The classes to draw from (all by default), if sequences can be made of them."""
+    total, counts = len(images.names), images.counts
+    listed = list(range(total)) if classes is None else np.ravel(classes).tolist()
+    outside = [c for c in listed if c not in range(total)]
+    if outside:
+        raise ValueError(
+            f"classes must be among the {total} of {images.source}, 0 to {total - 1}; "
+            f"got {outside[:5]}"
+        )
+    if len(listed) < 2:
+        raise ValueError(f"sequences need two classes at least; got {len(listed)}")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"classes must be different; got {len(listed)}, of which some are equal")
+    listed = np.array(listed, dtype=int)
+    few = listed[counts[listed] < 2]
+    if len(few):
+        raise ValueError(
+            f"a class needs two images at least, one shown and one asked for; class {few[0]} of "
+            f"{images.source} has {counts[few[0]]}: leave it out"
+        )
+    return listed
 
 
 def _split(encoder, sequences) -> Split:
