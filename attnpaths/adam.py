@@ -41,6 +41,7 @@ def solve_adam(
     mean energy then runs until every derivative ∂S/∂U⁽ℓ⁾ is below `tolerance`, until the action
     is at most `target`, or for `steps` steps. A `learning_rate` skips the trial. A rate that
     leaves the positive matrices gives way to the next best. `evaluations` counts all of it.
+    Takes ξ `[P, Π, D]`, `y [P]` and the rest as `solve` does; gives `U [Π, Π]`.
 
     >>> xi = jax.random.normal(jax.random.key(0), (20, 2, 3))
     >>> theory = solve_adam(xi, jnp.sign(xi[:, 0, 0]), heads=(2,), width=10, temperature=0.1)

@@ -123,9 +123,9 @@ def network_from_torch(layers, readout: int | str, *, constant: bool = False) ->
 
     `layers` is a module, of which every `nn.MultiheadAttention` is a layer, in the order of
     `module.modules()`, which should be that of use: `record_attention` refuses any other. Or it is
-    a list of such and of `Layer`s. Logits are Eq. 3 with W = W_Kᵀ W_Q/√G.
-    A query bias has no place in it, and is refused, unless `constant`: then the network reads
-    tokens with a 1 appended, `np.pad(x, [(0, 0), (0, 0), (0, 1)], constant_values=1)`, whose
+    a list of such and of `Layer`s. Logits are Eq. 3 with W = W_Kᵀ W_Q/√G, where W_K and W_Q are
+    `[H, G, D]`. A query bias has no place in it and is refused, unless `constant`: then the network
+    reads tokens with a 1 appended, `np.pad(x, [(0, 0), (0, 0), (0, 1)], constant_values=1)`, whose
     weights are the bias. Key biases change nothing. Masks and rotary positions are not weights:
     record the attention of such networks.
 

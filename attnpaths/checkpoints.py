@@ -36,7 +36,9 @@ class Trained:
 def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = True) -> None:
     """Write a network as half-precision arrays to `path` (.npz), its record beside it (.json).
 
-    Without `values` only the heads are kept, all that the theory needs of a trained network.
+    These are W_K and W_Q `[H, G, D]` of every layer, for logits (W_K x_s)·(W_Q x_t)/√G, its
+    `V [H, N, N]`, then `V0 [N, D]`, `a [N]` and, in full precision, `labels [3, D]`. Without
+    `values`, V, V0 and a are left out: heads are all that the theory needs of a trained network.
     The file has room for the readout `"mean"` and for heads as pairs (W_K, W_Q), nothing else.
 
     >>> import tempfile
@@ -78,7 +80,8 @@ def load_weights(
 ) -> Trained:
     """Read what `save_weights` wrote; sizes that are given must be those of all its layers.
 
-    Where the file holds the heads alone, `weights` is None.
+    Gives float64: heads W_K and W_Q `[H, G, D]`, for logits (W_K x_s)·(W_Q x_t)/√G, and `weights`
+    `V0 [N, D]`, `V [H, N, N]`, `a [N]`, or None where the file holds the heads alone.
 
     >>> import tempfile
     >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")

@@ -27,10 +27,11 @@ from attnpaths.sampled import Posterior
 def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
     """Exact draws of all weights, one network for every draw of the order parameter.
 
-    Takes what `sample_order_parameter` gave and returns `Weights` with leading axes
-    `[chains, samples]`, whose `empirical_order_parameter` is the draw itself to rounding, and
-    whose distribution is that which `sample_weights` samples. Thin the posterior first when
-    there are more networks than memory (`posterior.thin(10)`).
+    Draws Θ = (V⁰, V, a) ~ p(Θ | U, Y). Takes what `sample_order_parameter` gave and returns
+    `Weights` with leading axes `[chains, samples]`, whose `empirical_order_parameter`,
+    V_eff V_effᵀ/N, is the draw itself to rounding, and whose distribution is that which
+    `sample_weights` samples. Thin the posterior first when there are more networks than memory
+    (`posterior.thin(10)`).
 
     >>> from attnpaths.posterior import sample_order_parameter
     >>> xi = jax.random.normal(jax.random.key(0), (10, 2, 3))

@@ -202,7 +202,11 @@ def check(setting: Mapping) -> dict:
 def answers(setting: Mapping) -> Iterator[dict]:
     """Answer a setting, at once from one drawn task and then better and better from all.
 
-    The last answers bring the curve of accuracy against width; the first ones lack it.
+    Means over S drawn tasks, as lists: `U [4, 4]`; at the given width and in the GP limit
+    `accuracy [2]`, its `error [2]` = (standard deviation)/√S, 0 for one task, and
+    `alignment [2, 10]`; `good [2]`, the accuracy of the good path alone and its error. The last
+    answer brings the `curve` of accuracy and error against 14 widths, `[14]` each; the ones before
+    lack it.
 
     >>> first = next(answers(START | {"tokens": 5}))
     >>> first["seeds"], len(first["U"]), first["curve"]

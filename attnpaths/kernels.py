@@ -71,7 +71,8 @@ def total_kernel(
     """The kernel of the whole network, K = σ²/Π Σ_{ππ'} U^{ππ'} C_{ππ'}, Eq. 10.
 
     The factor σ² is the prior variance of V⁰; the paper, at σ = 1 throughout, does not print
-    it. No path–path kernel is stored: the sum is one product of width ΠD.
+    it. No path–path kernel is stored: the sum is one product of width ΠD. Takes `U [Π, Π]`, ξ
+    `[A, Π, D]` and `[B, Π, D]` (by default the same); gives `[A, B]`.
 
     >>> float(total_kernel(jnp.eye(2), jnp.ones((1, 2, 3)))[0, 0])
     1.0
@@ -125,7 +126,7 @@ def alignment(kernel: ArrayLike, y: ArrayLike) -> Alignment:
     """Cosine between each principal component of the kernel and the labels (Fig. 2d).
 
     Component i, of the i-th largest eigenvalue, has the overlap |v_i·Y| / ‖Y‖; the squares of
-    all overlaps sum to 1.
+    all overlaps sum to 1. Takes `kernel [P, P]` and `y [P]`; gives overlaps and eigenvalues `[P]`.
 
     >>> alignment([[2.0, 0.0], [0.0, 1.0]], [0.0, 3.0]).overlaps
     Array([0., 1.], dtype=float64)

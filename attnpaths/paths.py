@@ -20,8 +20,9 @@ from attnpaths.network import Network, layer_attention, map_examples
 def paths(head_counts: Sequence[int], layer: int = 1) -> list[tuple[int, ...]]:
     """All paths through `head_counts` = (H₁, …, H_L), h₁ slowest; heads count from 1.
 
-    With `layer` = ℓ, the partial paths π_ℓ = (h_ℓ, …, h_L) that index U⁽ℓ⁾; at ℓ = L+1 there
-    is one, which is empty. Eqs. 20 and 24 of the paper.
+    Gives Π = ∏H_ℓ paths, each a tuple: `[Π, L]` as an array. With `layer` = ℓ, the partial paths
+    π_ℓ = (h_ℓ, …, h_L) that index U⁽ℓ⁾; at ℓ = L+1 there is one, which is empty. Eqs. 20 and 24
+    of the paper.
 
     >>> paths((2, 2))
     [(1, 1), (1, 2), (2, 1), (2, 2)]
@@ -39,6 +40,8 @@ def paths(head_counts: Sequence[int], layer: int = 1) -> list[tuple[int, ...]]:
 
 def labels(head_counts: Sequence[int], layer: int = 1) -> list[str]:
     """The names of `paths(head_counts, layer)`, for axes and legends.
+
+    Gives one text for each π_ℓ = (h_ℓ, …, h_L), in the same order: `[Π]` where ℓ is 1.
 
     >>> labels((2, 1))
     ['(1,1)', '(2,1)']

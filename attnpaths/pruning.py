@@ -25,6 +25,8 @@ Head = tuple[int, int]
 def all_heads(heads: Sequence[int]) -> list[Head]:
     """The names of all heads of a network with `heads` = (H₁, …, H_L), layer by layer.
 
+    Gives Σ_ℓ H_ℓ pairs (layer, head): `[n, 2]` as an array.
+
     >>> all_heads((2, 1))
     [(1, 1), (1, 2), (2, 1)]
     """
@@ -34,6 +36,8 @@ def all_heads(heads: Sequence[int]) -> list[Head]:
 
 def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
     """Names as pairs of integers, or a ValueError if a network with `heads` has no such head.
+
+    Takes and gives pairs (ℓ, h) `[n, 2]`, where 1 ≤ ℓ ≤ L and 1 ≤ h ≤ H_ℓ.
 
     >>> check_heads([(1.0, 2.0)], (2, 1))
     [(1, 2)]
@@ -75,7 +79,8 @@ def head_scores(U: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
 def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
     """All heads that can go, lowest score first; the last head of a layer cannot.
 
-    `scores` has one entry for every head of the network, as `head_scores` gives.
+    `scores` has one entry for every head of the network, as `head_scores` gives. Gives
+    Σ_ℓ (H_ℓ − 1) pairs (layer, head): `[n, 2]` as an array.
 
     >>> order_by_score({(1, 1): 3.0, (1, 2): 1.0, (2, 1): 0.5, (2, 2): 2.0})
     [(2, 1), (1, 2)]
@@ -88,6 +93,8 @@ def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
 def order_by_norm(weights: Weights) -> list[Head]:
     """A baseline: heads whose value weights are smallest, ‖V⁽ℓ⁾ʰ‖ (Frobenius), go first.
 
+    ‖V‖ = √(Σ_ij V_ij²), of the values `[H, N, N]` of each layer; gives what `order_by_score` does.
+
     >>> order_by_norm(Weights(np.ones((1, 1)), [np.array([[[2.0]], [[1.0]]])], np.ones(1)))
     [(1, 2)]
     """
@@ -98,6 +105,8 @@ def order_by_norm(weights: Weights) -> list[Head]:
 
 def random_order(heads: Sequence[int], *, seed: int) -> list[Head]:
     """A baseline: heads go in random order, the same for equal seeds.
+
+    Gives Σ_ℓ (H_ℓ − 1) pairs (layer, head), `[n, 2]` as an array: one head of each layer stays.
 
     >>> len(random_order((4, 4), seed=0))
     6
@@ -114,7 +123,8 @@ def prune(
 
     A layer that loses p of its H heads sums the others with (H − p)^(−1/2) in place of H^(−1/2),
     as the authors' code does. Without `rescale` the others count as before; since that is one
-    positive factor for the whole output, no sign changes and no accuracy.
+    positive factor for the whole output, no sign changes and no accuracy. Values `[H, N, N]`
+    become `[H − p, N, N]`, and heads likewise.
 
     >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
     >>> weights = Weights.prior(0, width=5, dim=3, heads=(2, 2))
@@ -180,9 +190,10 @@ def pruned_outputs(
 def curve(
     outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int], order: Sequence[Head]
 ) -> Float[np.ndarray, "pruned_heads"]:
-    """Accuracy with the first 0, 1, 2, … heads of `order` pruned.
+    """Accuracy with the first 0, 1, 2, … heads of `order` pruned, `[K + 1]` for K heads.
 
-    Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1.
+    Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1. An example is right where
+    sign(Σ f^π) = y, summed over the paths that survive.
 
     >>> curve([[1.0, -3.0], [1.0, -3.0]], [1, -1], heads=(2,), order=[(1, 1)])
     array([0.5, 0.5])
@@ -193,7 +204,9 @@ def curve(
 def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict[Head, float]:
     """Accuracy with one head pruned, for every head that is not the only one of its layer.
 
-    If each layer has only one head, none can go, and the result is `{}`.
+    Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1. An example is right where
+    sign(Σ f^π) = y, summed over the paths that survive. If each layer has only one head, none can
+    go, and the result is `{}`.
 
     >>> each_head([[1.0, -3.0], [-1.0, -3.0]], [1, -1], heads=(2,))
     {(1, 1): 0.5, (1, 2): 1.0}
@@ -224,6 +237,9 @@ class Size:
 
 def size(network: Network, *, width: int, tokens: int) -> Size:
     """Count the parameters and multiply–adds of a network of this width, on so many tokens.
+
+    Parameters are Σ_ℓ H_ℓ (N² + 2GD) + ND + N for heads as pairs of `[H, G, D]`, and with D² in
+    place of 2GD for heads `[H, D, D]`; `Size` says what is multiplied.
 
     >>> size(Network([np.ones((2, 3, 3))], readout="mean"), width=5, tokens=4)
     Size(parameters=88, head_parameters=68, layered=593, by_paths=198)

@@ -39,7 +39,8 @@ def record_attention(
     that attends from tokens to themselves, also inside `nn.TransformerEncoder`, with or without
     masks; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens. Layers must be called in the order
     in which they are registered, each once: heads would have two names otherwise. Other
-    transformers hand out their attention themselves: see `keys_first`.
+    transformers hand out their attention themselves: see `keys_first`. Gives one Ω
+    `[P, H, T, T]` per layer, and the tokens `x [P, T, D]` that the first layer attended to.
 
     >>> from attnpaths import Network
     >>> encoder = nn.TransformerEncoderLayer(6, 2, dropout=0.0, batch_first=True)
@@ -96,8 +97,9 @@ def record_attention(
 def keys_first(attentions: Iterable) -> tuple[np.ndarray, ...]:
     """Attention matrices as PyTorch libraries give them, in the order of this library.
 
-    Takes one tensor `[P, H, queries, keys]` per layer, such as `.attentions` of a transformer
-    that was called with `output_attentions=True`; gives Ω `[P, H, keys, queries]` in float64.
+    Takes one tensor A `[P, H, queries, keys]` per layer, such as `.attentions` of a transformer
+    that was called with `output_attentions=True`; gives Ω `[P, H, keys, queries]` in float64,
+    Ω_st = A_ts.
 
     >>> omega = keys_first([torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]])])
     >>> omega[0][0, 0].tolist()
@@ -110,7 +112,8 @@ def with_residual(omega: Iterable) -> tuple[np.ndarray, ...]:
     """Attention with one more head in every layer, the last: the residual stream.
 
     A layer that adds its input to its output has a way past attention, on which each token
-    stays where it is. As a head this is Ω_st = δ_st. Takes and gives L arrays `[P, H, T, T]`.
+    stays where it is. As a head this is Ω_st = δ_st. Takes L arrays `[P, H, T, T]` and gives L
+    arrays `[P, H + 1, T, T]`.
 
     >>> [layer.shape for layer in with_residual([np.full((5, 2, 4, 4), 0.25)])]
     [(5, 3, 4, 4)]
@@ -125,8 +128,9 @@ def without_heads(module: nn.Module, heads: Iterable[Head]):
     """For the length of a `with` block, `module` without what these heads put out.
 
     Heads are named (layer, head) from 1, as in `attnpaths.pruning`; layers are the
-    `nn.MultiheadAttention`s of `module.modules()`, as in `record_attention`. The head's columns
-    of the output projection are zero inside the block, and what they were after it.
+    `nn.MultiheadAttention`s of `module.modules()`, as in `record_attention`. A layer puts out
+    Σ_h Oʰ zʰ plus a bias, where Oʰ `[D, G]` are the head's columns of the output projection:
+    Oʰ = 0 inside the block, and what it was after it.
 
     >>> layer, x = nn.MultiheadAttention(6, 2), torch.randn(4, 5, 6)
     >>> with without_heads(layer, [(1, 1), (1, 2)]):

@@ -39,7 +39,7 @@ def solve(
     temperature: ArrayLike,
     prior_variance: ArrayLike = 1.0,
 ) -> Theory:
-    """Minimise the action S(U) of Eq. 11 and give the order parameter.
+    """Minimise the action S(U) of Eq. 11 and give the order parameter `U [Π, Π]`.
 
     Takes the attentioned inputs ξ `[P, Π, D]`, labels `y [P]`, the numbers of heads
     (H₁, …, H_L) with ∏H_ℓ = Π, the width N ≥ 1 (`inf` is the GP limit), the temperature
@@ -78,6 +78,8 @@ def gp_limit(
     prior_variance: ArrayLike = 1.0,
 ) -> Theory:
     """The limit of infinite width: U = σ^{2(L+1)} I, paths weighed equally and never combined.
+
+    Takes ξ `[P, Π, D]`, `y [P]` and the rest as `solve` does; gives `U [Π, Π]`.
 
     >>> gp_limit(jnp.ones((3, 2, 2)), [1, 1, -1], heads=(2,), temperature=1).U
     Array([[1., 0.],
@@ -161,8 +163,10 @@ def sweep(
 ) -> Sweep:
     """Solve a whole grid of widths and temperatures, each point started from its neighbour.
 
-    Kernels are made once, and the solution is followed from wide to narrow networks, where it
-    moves little from one width to the next. Shows a progress bar unless told not to.
+    Takes ξ `[P, Π, D]`, `y [P]` and the rest as `solve` does, with W widths and K temperatures;
+    gives U = argmin S(U) for each, as `U [W, K, Π, Π]`. Kernels are made once, and the solution is
+    followed from wide to narrow networks, where it moves little from one width to the next. Shows
+    a progress bar unless told not to.
 
     Temperatures are shared out over all JAX devices, each of which follows its own. On a node
     with several GPUs the same call uses them all; the cores of a CPU already share each

@@ -106,11 +106,12 @@ def train(
 ) -> Trained | None:
     """Train, or go on training, in `folder`; returns the best network, or None if stopped early.
 
-    The state is written to `folder/checkpoint.pt` every `checkpoint_every` steps, and before
-    returning when step `until` is reached or `stop()` is true. Every batch depends on the seed
-    and its number alone: a run that was interrupted, however roughly, ends with the same
-    weights as one that was not. Longer `epochs` go on from a shorter run. `images`, which must
-    be of `settings.source`, spares loading them.
+    Adam follows the gradient of Σ (f − y)²/B + λ‖Θ‖²/2 on batches `x [B, 48, 192]`, `y [B]`, where
+    λ is `weight_decay` and Θ all weights. The state is written to `folder/checkpoint.pt` every
+    `checkpoint_every` steps, and before returning when step `until` is reached or `stop()` is
+    true. Every batch depends on the seed and its number alone: a run that was interrupted, however
+    roughly, ends with the same weights as one that was not. Longer `epochs` go on from a shorter
+    run. `images`, which must be of `settings.source`, spares loading them.
 
     >>> import tempfile
     >>> glyphs = image_sources.load("glyphs", classes=30)
@@ -223,7 +224,7 @@ def train(
 def accuracy(
     model: Model, encoder: Encoder, sequences: oneshot.Sequences
 ) -> dict[str, float | int]:
-    """The share of sequences whose sign is right, and its standard error.
+    """The share p of outputs f `[P]` whose sign is y `[P]`, and its standard error √(p(1 − p)/P).
 
     >>> glyphs = image_sources.load("glyphs", classes=30)
     >>> model = Model(layers=1, heads=1, key_dim=2, width=2)

@@ -29,6 +29,14 @@ PROMISED = """
     pruning.head_scores pruning.prune figures.order_parameters explorer.Explorer
 """.split()
 ENTRIES = {entry.name: entry for found in reference.entries().values() for entry in found}
+FUNCTIONS = {name: entry for name, entry in ENTRIES.items() if entry.kind == "function"}
+# what has no formula: these read files and look for them
+NO_FORMULA = {"attnpaths.tasks.images.load", "attnpaths.tasks.images.available"}
+# axes, as in `x [P, T + 1, D]`; no index, as in `steps[0]`, and no list of pairs
+SHAPE = re.compile(r"(?<![\w\])])\[[\w*+−·… ]+(, [\w*+−·… ]+)*\]")
+FORMULA = re.compile(r"[=~≤∝√Σ∏·^/]|\bEqs?\. \d")
+# a number that is given, as in T = 30 and y = ±1, is none
+GIVEN = re.compile(r"= ±?\d[\d,.]*(?![\w/])")
 METHODS = {
     method.name: (method, entry)
     for entry in ENTRIES.values()
@@ -50,6 +58,42 @@ def test_a_public_name_is_documented(name):
     assert ast.get_docstring(entry.node), f"{name} has no docstring"
     if entry.kind == "function":
         assert entry.example, f"the docstring of {name} has no example (>>>)"
+
+
+def before_example(entry):
+    return ast.get_docstring(entry.node).split(">>>")[0]
+
+
+def has_shape(text):
+    """Whether a docstring has axes in backticks, or says that there is no array."""
+    return any(map(SHAPE.search, re.findall(r"`([^`]+)`", text))) or "no array" in text
+
+
+def has_formula(text):
+    """Whether there is a formula outside of backticks, where it would be code."""
+    return bool(FORMULA.search(GIVEN.sub("", re.sub(r"`[^`]+`", "", text))))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_gives_shapes(name):
+    assert has_shape(before_example(FUNCTIONS[name])), f"{name}: no `[P, D]`, nor “no array”"
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith("attnpaths.figures")])
+def test_a_public_function_gives_its_formula(name):
+    # a formula where none was thought to be should leave the list
+    assert has_formula(before_example(FUNCTIONS[name])) == (name not in NO_FORMULA)
+
+
+def test_shapes_and_formulas_are_told_from_other_text():
+    for text in ("`x [P, T + 1, D]`", "`{way: ([W], error)}`", "Takes no array."):
+        assert has_shape(text)
+    for text in ("[P]", "`steps[0]`", "`f(x, [(0, 0)])`", "`a`, [P] and `b`"):
+        assert not has_shape(text)
+    for text in ("v ~ N(0, 1)", "Eq. 3", "C(n, 2) // batch", "U = σ² I", "p = 1/N"):
+        assert has_formula(text)
+    for text in ("in `folder/it.npz`", "`f(a=1)`", "labels `y [P]` = ±1", "T = 30, P = 1,000."):
+        assert not has_formula(text)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -74,7 +74,7 @@ def falling(
 
 
 def trust(widths: Numbers, errors: Mapping[str, tuple[Numbers, Numbers]], rule: float) -> go.Figure:
-    """Relative errors of the theory against N, `{name: (error, its error)}`, and a rule.
+    """Relative errors of the theory against N, `{name: (error [W], its error [W])}`, and a rule.
 
     >>> figure = trust([1, 10], {"U": ([0.5, 0.1], [0.1, 0.0])}, 0.2)
     >>> figure.data[0].y.tolist(), figure.layout.shapes[0].y0
@@ -113,7 +113,7 @@ def _digits(values) -> np.ndarray:
 
 
 def calibration(counts: Mapping[str, Numbers]) -> go.Figure:
-    """Ranks of true values among posterior draws, `{statistic: counts in bins}`, two in a row.
+    """Ranks of true values among posterior draws, `{statistic: counts [bins]}`, two in a row.
 
     The band is where counts of a uniform distribution lie 19 times out of 20.
 

@@ -81,7 +81,7 @@ def error_against_width(
     widths: ArrayLike | Sequence,
     errors: Mapping[str, tuple[ArrayLike, ArrayLike]],
 ) -> go.Figure:
-    """Errors of an approximation against the width N, log–log, each with its standard error.
+    """Errors `{name: (error [W], standard error [W])}` of an approximation against N, log–log.
 
     A grey line, at twice the last point of the first curve, falls as 1/N.
 

@@ -97,7 +97,9 @@ def along(
     rule: float,
     log: bool = True,
 ) -> go.Figure:
-    """Relative errors against one setting, `{name: (error, its error)}`, and a rule.
+    """Relative errors against `values [K]` of a setting, `{name: (error [K], its error [K])}`.
+
+    A dotted line is the `rule`.
 
     >>> figure = along("correlation", [0, 1], {"U": ([0.5, 0.1], [0.1, 0])}, 0.1, log=False)
     >>> figure.data[0].y.tolist(), figure.layout.xaxis.title.text
@@ -132,7 +134,7 @@ def along(
 
 
 def stand_ins(names: Sequence[str], errors: Mapping[str, tuple[Numbers, Numbers]]) -> go.Figure:
-    """Errors `{way: (error, its error)}` of several theories for each of the named networks.
+    """Errors `{way: (error [K], its error [K])}` of several theories for each of K `names`.
 
     >>> figure = stand_ins(["12 · 48"], {"all widths": ([0.1], [0.01]), "mean": ([0.2], [0.01])})
     >>> [trace.name for trace in figure.data]

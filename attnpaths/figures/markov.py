@@ -315,7 +315,7 @@ def kernel_maps(kernels: Mapping[str, Numbers], split: int) -> go.Figure:
 def accuracy_against_noise(
     sigmas: Numbers, curves: Mapping[str, Numbers], ceiling: float
 ) -> go.Figure:
-    """Accuracy against σ⊥: names that begin with "GP" in one colour, the others in another.
+    """Accuracy `{name: [K]}` against σ⊥ `[K]`: names with "GP" in front have a colour of their own.
 
     >>> figure = accuracy_against_noise([1, 5], {"GP, good": [0.9, 0.6], "N = 10": [1, 0.9]}, 1)
     >>> [trace.name for trace in figure.data]

@@ -192,7 +192,7 @@ def one_path(first: ArrayLike, last: ArrayLike, name: str) -> go.Figure:
 
 
 def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
-    """The number of paths H^L (lines) beside the number of heads H·L (dots), against L.
+    """The number of paths H^L (lines) beside the number of heads H·L (dots), against L `[K]`.
 
     >>> path_count([1, 2], [3]).data[0].y.tolist()
     [3, 9]
@@ -219,7 +219,7 @@ def path_count(layers: Sequence[int], heads: Sequence[int]) -> go.Figure:
 
 
 def faint() -> list:
-    """A colour scale from 0 to 1; the square root shows a few per cent beside a one.
+    """A colour scale `[7, 2]` from 0 to 1; opacity √z shows a few per cent beside a one.
 
     >>> faint()[-1]
     [1.0, 'rgba(31, 119, 190, 1)']

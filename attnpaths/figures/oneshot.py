@@ -152,7 +152,7 @@ def accuracy_by_source(
 def order_parameter_maps(
     matrices: Mapping[str, Numbers], labels: Sequence[str], block: int
 ) -> go.Figure:
-    """Order parameters of many paths, side by side, with lines around blocks of paths.
+    """Order parameters `{name: [Π, Π]}` side by side, with lines around blocks of paths.
 
     Each is drawn relative to its own largest entry. `block` paths share their first head. One
     matrix alone has all `labels` on its axes, several have only the first heads.
@@ -207,7 +207,7 @@ def order_parameter_maps(
 
 
 def entries_against(reference: Numbers, others: Mapping[str, Numbers], title: str) -> go.Figure:
-    """Entries off the diagonal of order parameters, against those of a `reference`.
+    """Entries off the diagonal of order parameters `{name: [Π, Π]}`, against a `reference [Π, Π]`.
 
     All are relative to the largest entry of their matrix.
 
@@ -251,7 +251,7 @@ def entries_against(reference: Numbers, others: Mapping[str, Numbers], title: st
 
 
 def best_temperatures(widths: Numbers, curves: Mapping[str, Numbers], limit: float) -> go.Figure:
-    """The temperature of the best accuracy against N; `limit` is that of the GP.
+    """The temperature of the best accuracy, `{name: [W]}`, against N; `limit` is that of the GP.
 
     >>> best_temperatures([10, 99], {"here": [0.5, 0.1]}, 0.075).data[1].y
     (0.075, 0.075)
@@ -324,7 +324,7 @@ def accuracy_map(widths: Numbers, temperatures: Numbers, accuracy: Numbers) -> g
 
 
 def validation_curves(curves: Mapping[str, tuple[Numbers, Numbers]]) -> go.Figure:
-    """Accuracy on validation classes during gradient descent: steps and accuracies by network.
+    """Accuracy on validation classes during gradient descent, `{name: (steps [K], accuracy [K])}`.
 
     >>> validation_curves({"L = 2": ([0, 9], [0.5, 0.8])}).data[0].y.tolist()
     [0.5, 0.8]

@@ -90,7 +90,7 @@ def scores_against_drops(
 
 
 def by_network(values: Mapping[str, Numbers], title: str, chance: float = 0.0) -> go.Figure:
-    """Numbers of S networks, a row for each name, with their mean and its standard error.
+    """Numbers `{name: [S]}` of S networks, one row each, with their mean and its standard error.
 
     A vertical line marks `chance`, where a row would lie if it meant nothing.
 

@@ -17,7 +17,8 @@ def scores_and_drops(
 ) -> go.Figure:
     """The score of each head (bars), above the accuracy that its pruning costs (dots).
 
-    Scores are relative to the largest; `errors` are standard errors of the drops.
+    All are `[heads]`. Scores are relative to the largest; `errors` are standard errors of the
+    drops.
 
     >>> figure = scores_and_drops(["1.1", "1.2"], [2.0, 1.0], [0.2, 0.0], [0.01, 0.01])
     >>> figure.data[0].y.tolist()
@@ -69,9 +70,9 @@ def pruned_heads(
 ) -> go.Figure:
     """The network with the first `count` heads of an `order` gone, and its accuracies.
 
-    `order` lists heads as (layer, head) from 1. `curves` maps a name to the accuracies after 0,
-    1, 2, … pruned heads; a larger dot marks `count`. `sizes` maps what a network costs to its
-    amount after 0, 1, 2, … pruned heads; the share that is saved is written above.
+    `order` lists K heads as (layer, head) from 1. `curves` maps a name to the accuracies `[K + 1]`
+    after 0, 1, 2, … pruned heads; a larger dot marks `count`. `sizes` maps what a network costs to
+    its amount, likewise `[K + 1]`; the share that is saved is written above.
 
     >>> figure = pruned_heads([(1, 2)], (2, 1), {"letters": [0.9, 0.8]}, 1, {"parameters": [9, 6]})
     >>> figure.data[0].marker.symbol
@@ -134,8 +135,8 @@ def pruned_heads(
 def cumulative(curves: Mapping[str, tuple[Numbers, Numbers | None]]) -> go.Figure:
     """Accuracy against the number of pruned heads for several orders of pruning.
 
-    `curves` maps the name of an order to accuracies after 0, 1, 2, … heads and, where there
-    are many orders of the kind, their standard deviation.
+    `curves` maps the name of an order of K heads to accuracies `[K + 1]` after 0, 1, 2, … heads
+    and, where there are many orders of the kind, their standard deviation `[K + 1]`.
 
     >>> cumulative({"by score": ([0.9, 0.8], None)}).data[0].y.tolist()
     [0.9, 0.8]

@@ -10,6 +10,8 @@ from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgb
 def two_readings(rows: Mapping[str, tuple[float, float]], title: str) -> go.Figure:
     """A number under the first reading and under the second, joined by a line, one row each.
 
+    Takes pairs of numbers, `{name: [2]}`.
+
     >>> figure = two_readings({"readout": (0.9, 0.7)}, "accuracy")
     >>> figure.data[1].x, figure.data[2].x
     ((0.9,), (0.7,))

@@ -111,6 +111,8 @@ def against_width(
 ) -> go.Figure:
     """One number against N: the theory as a line, samples `{way: (widths, values, errors)}`.
 
+    The theory is `[W]`; the three of a way are `[K]`, at K widths of its own.
+
     >>> figure = against_width([4, 10], [0.9, 1], {"exact": ([4], [0.8], [0.1])})
     >>> figure.data[1].error_y.array.tolist()
     [0.1]

@@ -18,6 +18,8 @@ _MARKS = {
 def standing(groups: Mapping[str, Sequence[tuple[str, str]]]) -> go.Figure:
     """One row for each group; a mark for each of its claims, `(what, verdict)`, best first.
 
+    Takes words and no array.
+
     >>> figure = standing({"Fig. 2": [("2a", "reproduced"), ("2b", "in kind")]})
     >>> [(trace.name, trace.x) for trace in figure.data if trace.x]
     [('reproduced (1)', (1,)), ('in kind (1)', (2,))]

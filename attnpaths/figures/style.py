@@ -38,7 +38,7 @@ def rgba(rgb: tuple[int, int, int], alpha: float = 1.0) -> str:
 
 
 def with_slider(figures: Mapping[str, go.Figure], label: str, active: int = 0) -> go.Figure:
-    """One figure with a slider that turns it into each of `figures`, by name.
+    """One figure with a slider that turns it into each of `figures`, by name. Takes no array.
 
     All must have the same traces in the same order. In a notebook the slider is Plotly's; in
     the book it becomes a native, labelled one. Each setting keeps its own accessible name.

@@ -15,7 +15,7 @@ Numbers = ArrayLike | Sequence
 def accuracy_against_width(
     widths: ArrayLike, accuracy: ArrayLike, limits: Mapping[str, float]
 ) -> go.Figure:
-    """Test accuracy against N, with the accuracy of each GP in `limits` as a level line.
+    """Test accuracy `[W]` against N, with the accuracy of each GP in `limits` as a level line.
 
     >>> figure = accuracy_against_width(np.array([10, 100]), np.ones(2), {"GP limit": 0.7})
     >>> [trace.name for trace in figure.data]
@@ -99,7 +99,7 @@ def order_parameters(matrices: Mapping[str, ArrayLike], names: Sequence[str]) ->
 
 
 def weight_density(grid: Numbers, density: Numbers, average: float) -> go.Figure:
-    """The posterior of a network f = a·v of two weights, `density[v, a]` on a square grid.
+    """The posterior of a network f = a·v of two weights, `density [v, a]` on a square grid.
 
     The colour is relative to the largest density; `average` is the posterior mean of f.
 
@@ -133,7 +133,7 @@ def weight_density(grid: Numbers, density: Numbers, average: float) -> go.Figure
 def trade_off(widths: Numbers, entropy: Numbers, energy: Numbers, limit: float) -> go.Figure:
     """What the minimum of the action pays in entropy and gets in energy, against N.
 
-    `entropy` is −ℒ above its value in the GP limit; `energy` is ℰ, and `limit` its GP value.
+    `entropy [W]` is −ℒ above its value in the GP limit; `energy [W]` is ℰ, `limit` its GP value.
 
     >>> figure = trade_off([10, 100], [2.0, 0.1], [0.0, 1.0], 1.5)
     >>> [trace.name for trace in figure.data]
@@ -180,7 +180,7 @@ def action_along_line(
 ) -> go.Figure:
     """Entropy, energy and their sum along a line from the GP limit, whose point is `steps[0]`.
 
-    All are differences to the GP limit; `span` is the range of the vertical axis.
+    All are `[K]`, differences to the GP limit; `span` is the range of the vertical axis.
 
     >>> figure = action_along_line([0, 1, 2], [0, 1, 4], [0, -3, -4], (-5, 5))
     >>> figure.data[-1].x, figure.data[-1].y
@@ -215,7 +215,7 @@ def action_along_line(
 
 
 def accuracies_against_width(widths: Numbers, curves: Mapping[str, Numbers]) -> go.Figure:
-    """Test accuracy against N for several uses of one order parameter.
+    """Test accuracy `{name: [W]}` against N for several uses of one order parameter.
 
     The first is the theory itself, the last the GP; those between have lost a part of U.
 
@@ -253,7 +253,7 @@ def accuracies_against_width(widths: Numbers, curves: Mapping[str, Numbers]) -> 
 
 
 def alignments(overlaps: Mapping[str, Numbers]) -> go.Figure:
-    """Overlaps of kernel components with the labels, bars side by side; the last is the GP.
+    """Overlaps `{name: [K]}` of K kernel components with the labels, as bars; the last is the GP.
 
     >>> figure = alignments({"N = 10": [0.1, 0.8], "GP limit": [0.2, 0.1]})
     >>> figure.data[0].x.tolist(), figure.data[0].y.tolist()
@@ -279,9 +279,9 @@ def alignments(overlaps: Mapping[str, Numbers]) -> go.Figure:
 
 
 def predictions(predictors: Mapping[str, tuple[Numbers, Numbers]], y: Numbers) -> go.Figure:
-    """Predictor mean ± standard deviation of some examples, one panel each, over labels `y`.
+    """Predictor mean ± standard deviation of some examples, one panel each, over labels `y [P]`.
 
-    `predictors` maps a name to mean and variance; the last is the GP. Within each label the
+    `predictors` maps a name to mean and variance `[P]`; the last is the GP. Within each label the
     examples are sorted by the first predictor's mean.
 
     >>> mean, variance = np.array([0.5, 1.0, -0.8]), np.full(3, 0.04)

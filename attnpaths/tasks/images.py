@@ -169,12 +169,13 @@ def load(
 ) -> Images:
     """Images by class of `"omniglot"`, `"mnist"`, `"fashion_mnist"` or `"glyphs"`.
 
-    `size` is the side to which images are resized, bilinearly; None keeps them as they are.
-    `classes` keeps the first so many classes, or those listed. Omniglot has 1,623 characters,
-    each drawn by 20 people; MNIST and FashionMNIST have ten classes, here with the images for
-    training first and those for testing after them; `"glyphs"` draws 400 classes, or as many
-    as `classes` asks for, of 20 drawings from `seed`, which the other sources do not use.
-    Files that are missing are downloaded, with a progress bar unless `progress` is off.
+    Gives `pixels [n, size, size]` and the class of each image, `labels [n]`. Images are resized
+    bilinearly; `size` None keeps them as they are. `classes` keeps the first so many classes, or
+    those listed. Omniglot has 1,623 characters, each drawn by 20 people; MNIST and FashionMNIST
+    have ten classes, here with the images for training first and those for testing after them;
+    `"glyphs"` draws 400 classes, or as many as `classes` asks for, of 20 drawings from `seed`,
+    which the other sources do not use. Files that are missing are downloaded, with a progress bar
+    unless `progress` is off.
 
     >>> load("glyphs", classes=30)
     Images(glyphs: 600 images of 32×32 in 30 classes)
@@ -203,7 +204,7 @@ def load(
 
 
 def available(name: str) -> bool:
-    """True where `load(name)` finds its files on this machine, without a download.
+    """True where `load(name)` finds its files on this machine, without a download. Takes no array.
 
     >>> available("glyphs")
     True

@@ -50,9 +50,10 @@ def paper_task(sigma_perp: ArrayLike = 1.0, paths: str = "all", denoising: str =
     """The paper's task: the authors' own data and heads, number for number.
 
     T = 30, N₀ = 200, σ∥ = 1, β = 10, 100 training and 1000 test examples, read out at the last
-    token. `paths` is `"all"` (four paths), `"good"` or `"good+denoising"`; `denoising` makes
-    the first layer's second head the `"random"` one of the main text or the `"uniform"` one of
-    the appendix. Where the paper's text and the authors' code differ, this follows the code.
+    token: `x [P, T + 1, D]` with D = N₀ + T + 1, `y [P]`. `paths` is `"all"` (four paths), `"good"`
+    or `"good+denoising"`; `denoising` makes the first layer's second head the `"random"` one of
+    the main text or the `"uniform"` one of the appendix. Where the paper's text and the authors'
+    code differ, this follows the code.
 
     >>> task = paper_task(paths="good")
     >>> task.train.x.shape, task.path_names
@@ -76,8 +77,10 @@ def make_task(
     dim: int = 200,
     p_flip: tuple[float, float] = (0.3, 0.7),
 ) -> Task:
-    """The task in any setting: chains of `tokens` states in `dim` dimensions, fresh heads.
+    """The task in any setting: chains of T = `tokens` states in `dim` dimensions, fresh heads.
 
+    Token t in state s_t = ± is x_t = (v_{s_t} + σ∥P∥η_t + σ⊥P⊥η_t, e_t), η ~ N(0, 1), after
+    x_0 = (0, e_0), where e_t is one-hot: `x [P, T + 1, D]` with D = dim + T + 1, `y [P]`.
     `sigma_parallel` and `sigma_perp` are the noise in the plane of v₊, v₋ and out of it, `beta`
     the hardness of the softmax, `p_flip` the flip probabilities of the classes +1 and −1.
     Classes are balanced, class +1 first; an odd number of examples gives it one more. Equal

@@ -163,7 +163,7 @@ class Encoder:
 
 
 def label_vectors(seed: int = 0) -> Float[np.ndarray, "3 dim"]:
-    """v₊, v₋ and v_? `[3, 192]`: three vectors of independent N(0, 1) numbers.
+    """The vectors v₊, v₋ and v_? `[3, 192]`, whose entries are independent: v ~ N(0, 1).
 
     A trained network knows the vectors it was trained with, and needs them.
 
@@ -178,6 +178,8 @@ def label_vectors(seed: int = 0) -> Float[np.ndarray, "3 dim"]:
 def positions() -> Float[np.ndarray, "tokens dim"]:
     """Sinusoidal position code `[48, 192]`, shifted and scaled to zero mean and unit variance.
 
+    Before that, columns 2i and 2i + 1 of p_t are sin and cos of t/10000^(2i/D).
+
     >>> bool(abs(positions().mean()) < 1e-12), round(float(positions().std(ddof=1)), 4)
     (True, 1.0)
     """
@@ -190,6 +192,8 @@ def positions() -> Float[np.ndarray, "tokens dim"]:
 def codes(labels) -> Float32[np.ndarray, "2 tokens dim"]:
     """Position plus label of every token, for the orders (+, −, ?) and (−, +, ?).
 
+    Takes `labels [3, 192]`, the vectors v; gives c_t = p_t + v as `[2, 48, 192]`.
+
     >>> codes(label_vectors()).shape
     (2, 48, 192)
     """
@@ -199,10 +203,10 @@ def codes(labels) -> Float32[np.ndarray, "2 tokens dim"]:
 
 
 def split_classes(images: Images) -> dict[str, Int[np.ndarray, "classes"]]:
-    """The classes that serve `"train"`, `"validation"` and `"test"`: no class serves two.
+    """The classes `[n]` that serve `"train"`, `"validation"` and `"test"`: no class serves two.
 
-    Omniglot is split as Vinyals et al. did: 1028, 172 and 423 characters, by alphabet. Of the
-    glyphs, all of one kind, the last 26 % test and 11 % before them validate, as in Omniglot.
+    Omniglot is split as Vinyals et al. did: n = 1028, 172 and 423, by alphabet. Of C glyphs, class
+    c tests if (c + ½)/C > 0.74, and else validates if (c + ½)/C > 0.63: shares as in Omniglot.
 
     >>> {k: len(v) for k, v in split_classes(image_sources.load("glyphs", classes=100)).items()}
     {'train': 63, 'validation': 11, 'test': 26}
@@ -235,9 +239,8 @@ def draw(
 ) -> Sequences:
     """Random sequences of two of the `classes` (all of them by default), half of each label.
 
-    Sequences of label +1 come first; an odd number gives that label one more. The order of the
-    classes, the order of + and −, and the images are random; the third image is never one of
-    the first two.
+    Gives `images [P, 3]`, `signs [P]` and `y [P]`, whose first ⌈P/2⌉ entries are +1. Classes, the
+    order of + and −, and images are random; the third image is never one of the first two.
 
     >>> draw(image_sources.load("glyphs", classes=10), 5, seed=0).y.tolist()
     [1, 1, 1, -1, -1]
@@ -257,6 +260,7 @@ def epoch(
 ) -> Iterator[Sequences]:
     """Every pair of `classes` once, in random order, in batches; an incomplete last one is left.
 
+    Of n classes, C(n, 2) // batch batches: `images [batch, 3]`, `signs [batch]`, `y [batch]`.
     Batch b of epoch `number` depends on `seed` alone, so that training can go on at any batch
     `start` as if it had never stopped.
 
@@ -280,7 +284,7 @@ def epoch(
 
 
 def batches_per_epoch(classes: int, batch: int = 128) -> int:
-    """How many batches `epoch` gives for so many classes.
+    """How many batches `epoch` gives for n classes: C(n, 2) // batch. Takes and gives no array.
 
     >>> batches_per_epoch(1028)
     4124
@@ -301,6 +305,7 @@ def make_task(
 ) -> Task:
     """Training and test data of the paper's theory: P = 600 and 1000 sequences, half of each label.
 
+    `x [P, 48, 192]` is (z − mean z)/√(var z + ε) + p_t + v, z a patch in three channels; `y [P]`.
     Training sequences are of the training classes of `source`, test sequences of its test
     classes; `out_of_distribution` lists sources of which classes 0 and 1 are told apart. Give
     `Images` in place of names to spare loading them again, and `labels` to match a trained
