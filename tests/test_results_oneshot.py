@@ -71,7 +71,9 @@ def test_a_sweep_chooses_temperatures_by_its_own_test_set(make):
         answer["accuracy"]["glyphs"], grid.predict(xi).accuracy(y), atol=1e-4
     )
     limit = theory.gp_limit(data.xi, data.y, heads=HEADS, temperature=1.0)
-    assert answer["gp_accuracy"]["other"][1] == pytest.approx(float(limit.predict(xi).accuracy(y)))
+    other, signs = data.tests["other"]
+    expected = float(limit.predict(other).accuracy(signs))
+    assert answer["gp_accuracy"]["other"][1] == pytest.approx(expected)
     best = [TEMPERATURES[int(np.argmax(row))] for row in answer["accuracy"]["glyphs"]]
     assert answer["best_temperature"] == best
     assert answer["converged"] == 4 and answer["largest_gradient"] < 1e-6
