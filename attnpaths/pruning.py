@@ -6,18 +6,18 @@ once: the rescaling of a layer that has lost heads therefore multiplies the whol
 pass over the data gives the outputs of all pruned networks (`path_outputs`, `curve`).
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
-from attnpaths import _inputs, paths
-from attnpaths.network import Network, Weights, effective_weights
+from attnpaths import _checks, paths
+from attnpaths.network import Network, Weights
+from attnpaths.network import path_outputs as path_outputs  # pruning starts from these
+from attnpaths.network.weights import check
 
 Head = tuple[int, int]
 
@@ -30,7 +30,7 @@ def all_heads(heads: Sequence[int]) -> list[Head]:
     >>> all_heads((2, 1))
     [(1, 1), (1, 2), (2, 1)]
     """
-    counts = _inputs.head_counts("heads", heads)
+    counts = _checks.head_counts("heads", heads)
     return [(layer, h) for layer, n in enumerate(counts, start=1) for h in range(1, n + 1)]
 
 
@@ -42,8 +42,8 @@ def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
     >>> check_heads([(1.0, 2.0)], (2, 1))
     [(1, 2)]
     """
-    counts = _inputs.head_counts("heads", heads)
-    known, named = all_heads(counts), list(named)
+    counts, named = _checks.head_counts("heads", heads), list(named)
+    known = all_heads(counts)
     for head in named:
         if np.shape(head) != (2,) or tuple(head) not in known:
             raise ValueError(
@@ -56,23 +56,21 @@ def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
 def head_scores(U: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
     """The paper's score of every head: how much of the order parameter goes through it.
 
-    s⁽ℓ⁾ʰ = Σ_{π,π' ∈ Π⁽ℓ⁾ʰ} |U_{ππ'}|, "where Π⁽ℓ⁾ʰ is the set of all paths passing through
-    that head, and U is the order parameter". `U [Π, Π]` may come from `theory.solve(...).U`,
-    from samples, `sample_order_parameter(...).U`, or from a network's own weights,
+    s⁽ℓ⁾ʰ = Σ_{π,π' ∈ Π⁽ℓ⁾ʰ} |U_{ππ'}|, over the paths through that head. `U [Π, Π]` may be that
+    of `theory.solve`, of `sample_order_parameter`, or a network's own, from
     `empirical_order_parameter(weights)`. The paper shows scores divided by the largest.
 
     >>> head_scores([[1.0, -0.5], [-0.5, 2.0]], (2, 1))
     {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 4.0}
     """
-    counts = _inputs.head_counts("heads", heads)
-    U = _inputs.array("U", U, "paths paths")
+    counts, U = _checks.head_counts("heads", heads), _checks.array("U", U, "paths paths")
     count = math.prod(counts)
     if U.shape != (count, count):
         raise ValueError(
             f"U must be [{count}, {count}] for the {count} paths of heads={counts}; got {U.shape}"
         )
-    size = np.abs(np.asarray(U))
-    through = {head: _through(counts, head) for head in all_heads(counts)}
+    size, names = np.abs(np.asarray(U)), np.array(paths.paths(counts))
+    through = {(layer, h): names[:, layer - 1] == h for layer, h in all_heads(counts)}
     return {head: float(size[on][:, on].sum()) for head, on in through.items()}
 
 
@@ -86,7 +84,7 @@ def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
     [(2, 1), (1, 2)]
     """
     # NaN has no place in an order
-    _inputs.array("scores", np.array(list(scores.values())), "heads")
+    _checks.array("scores", np.array(list(scores.values())), "heads")
     return _one_left(sorted(scores, key=lambda head: (scores[head], head)))
 
 
@@ -98,7 +96,7 @@ def order_by_norm(weights: Weights) -> list[Head]:
     >>> order_by_norm(Weights(np.ones((1, 1)), [np.array([[[2.0]], [[1.0]]])], np.ones(1)))
     [(1, 2)]
     """
-    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in _checked(weights).V]
+    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in check(weights).V]
     names = all_heads([len(layer) for layer in norms])
     return order_by_score(dict(zip(names, np.concatenate(norms).tolist(), strict=True)))
 
@@ -112,7 +110,7 @@ def random_order(heads: Sequence[int], *, seed: int) -> list[Head]:
     6
     """
     names = all_heads(heads)
-    rng = np.random.default_rng(_inputs.whole("seed", seed, least=0))
+    rng = np.random.default_rng(_checks.whole("seed", seed, least=0))
     return _one_left([names[i] for i in rng.permutation(len(names))])
 
 
@@ -121,10 +119,9 @@ def prune(
 ) -> tuple[Network, Weights]:
     """The network and weights without these heads, otherwise as they were.
 
-    A layer that loses p of its H heads sums the others with (H − p)^(−1/2) in place of H^(−1/2),
-    as the authors' code does. Without `rescale` the others count as before; since that is one
-    positive factor for the whole output, no sign changes and no accuracy. Values `[H, N, N]`
-    become `[H − p, N, N]`, and heads likewise.
+    A layer that loses p of its H heads sums the others, values `[H − p, N, N]`, with (H − p)^(−1/2)
+    in place of H^(−1/2), as the authors' code does. Without `rescale` the others count as before:
+    one positive factor for the whole output, which changes no sign and no accuracy.
 
     >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
     >>> weights = Weights.prior(0, width=5, dim=3, heads=(2, 2))
@@ -145,31 +142,6 @@ def prune(
     return Network(left, network.readout), Weights(weights.V0, values, weights.a)
 
 
-def path_outputs(weights: Weights, xi: ArrayLike) -> Float[Array, "examples paths"]:
-    """What each path adds to the output, `[P, Π]`: f = Σ_π f^π.
-
-    f^π = (Π·N·D)^(−1/2) V_eff^π V⁰ ξ^π, one term of Eq. 5. Takes the
-    attentioned inputs ξ `[P, Π, D]`, which `network.features(x)` gives.
-
-    >>> network = Network([np.ones((2, 3, 3)), np.ones((2, 3, 3))], readout=0)
-    >>> weights = Weights.prior(0, width=5, dim=3, heads=(2, 2))
-    >>> x = np.arange(60.0).reshape(5, 4, 3)
-    >>> parts = path_outputs(weights, network.features(x))
-    >>> bool(np.allclose(parts.sum(axis=1), network.apply(weights, x)))
-    True
-    """
-    xi = _inputs.array("xi", xi, "examples paths dim")
-    weights = _checked(weights)
-    v_eff = effective_weights(weights)
-    width, dim = weights.V0.shape
-    if xi.shape[1:] != (len(v_eff), dim):
-        raise ValueError(
-            f"weights are for {len(v_eff)} paths and tokens of dimension {dim}, but xi has "
-            f"{xi.shape[1]} paths and dimension {xi.shape[2]}; both must be of one network"
-        )
-    return jnp.einsum("kd,pkd->pk", v_eff @ weights.V0, xi) / math.sqrt(len(v_eff) * width * dim)
-
-
 def pruned_outputs(
     outputs: ArrayLike, heads: Sequence[int], pruned: Iterable[Head]
 ) -> Float[Array, "examples"]:
@@ -180,9 +152,8 @@ def pruned_outputs(
     >>> pruned_outputs([[1.0, 2.0, 4.0, 8.0]], (4,), [(1, 3), (1, 4), (1, 1)]).tolist()
     [4.0]
     """
-    counts = _inputs.head_counts("heads", heads)
-    outputs = _outputs(outputs, counts)
-    keep = _kept(counts, pruned)
+    counts = _checks.head_counts("heads", heads)
+    outputs, keep = _outputs(outputs, counts), _kept(counts, pruned)
     factor = math.prod(math.sqrt(len(k) / k.sum()) for k in keep)
     return factor * outputs @ _surviving(keep).astype(float)
 
@@ -204,66 +175,16 @@ def curve(
 def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict[Head, float]:
     """Accuracy with one head pruned, for every head that is not the only one of its layer.
 
-    Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1. An example is right where
-    sign(Σ f^π) = y, summed over the paths that survive. If each layer has only one head, none can
-    go, and the result is `{}`.
+    Takes `path_outputs` `[P, Π]` and `y [P]`; sign(Σ f^π) = y is right, as in `curve`. If each
+    layer has only one head, none can go, and the result is `{}`.
 
     >>> each_head([[1.0, -3.0], [-1.0, -3.0]], [1, -1], heads=(2,))
     {(1, 1): 0.5, (1, 2): 1.0}
     """
-    counts = _inputs.head_counts("heads", heads)
-    heads = [(layer, h) for layer, h in all_heads(counts) if counts[layer - 1] > 1]
-    found = _accuracies(outputs, y, counts, [[head] for head in heads])
-    return dict(zip(heads, found.tolist(), strict=True))
-
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """How large a network is: `parameters`, and multiply–adds for one sequence of T tokens.
-
-    Parameters are those of heads (keys and queries 2GD each, or D² as a product), values (N²
-    each), input projection (ND) and readout (N). Multiply–adds are those of matrix products:
-    in `layered` order V⁰x (TND), and for each head queries and keys (2TGD, or TD²), logits
-    (T²G, or T²D), values (TN²) and their mean (T²N); then the readout (N). In the order of
-    `by_paths`, attention is followed by shares of tokens (T²·∏_{m ≥ ℓ} H_m for each layer ℓ < L),
-    ξ (ΠTD) and one readout vector per path (ΠD), which is contracted once for all data.
-    """
-
-    parameters: int
-    head_parameters: int
-    layered: int
-    by_paths: int
-
-
-def size(network: Network, *, width: int, tokens: int) -> Size:
-    """Count the parameters and multiply–adds of a network of this width, on so many tokens.
-
-    Parameters are Σ_ℓ H_ℓ (N² + 2GD) + ND + N for heads as pairs of `[H, G, D]`, and with D² in
-    place of 2GD for heads `[H, D, D]`; `Size` says what is multiplied.
-
-    >>> size(Network([np.ones((2, 3, 3))], readout="mean"), width=5, tokens=4)
-    Size(parameters=88, head_parameters=68, layered=593, by_paths=198)
-    """
-    N, T = _inputs.whole("width", width, least=1), _inputs.whole("tokens", tokens, least=1)
-    D, counts = network.dim, network.head_counts
-    in_heads, attention = 0, 0
-    for layer, H in zip(network.heads, counts, strict=True):
-        G = layer[0].shape[1] if isinstance(layer, tuple) else None
-        in_heads += H * (N * N + (D * D if G is None else 2 * G * D))
-        attention += H * (T * D * D + T * T * D if G is None else 2 * T * G * D + T * T * G)
-    number = math.prod(counts)
-    shares = sum(T * T * math.prod(counts[i:]) for i in range(len(counts) - 1))
-    return Size(
-        parameters=in_heads + N * D + N,
-        head_parameters=in_heads,
-        layered=attention + T * N * D + sum(counts) * (T * N * N + T * T * N) + N,
-        by_paths=attention + shares + number * T * D + number * D,
-    )
-
-
-def _through(counts, head: Head) -> Bool[np.ndarray, "paths"]:
-    layer, h = head
-    return np.array([path[layer - 1] == h for path in paths.paths(counts)])
+    counts = _checks.head_counts("heads", heads)
+    removable = [(layer, h) for layer, h in all_heads(counts) if counts[layer - 1] > 1]
+    found = _accuracies(outputs, y, counts, [[head] for head in removable])
+    return dict(zip(removable, found.tolist(), strict=True))
 
 
 def _one_left(order: list[Head]) -> list[Head]:
@@ -279,12 +200,12 @@ def _kept(counts, pruned) -> list[Bool[np.ndarray, "heads"]]:
         if not keep[layer - 1][h - 1]:
             raise ValueError(f"head {(layer, h)} is pruned twice; name each head once")
         keep[layer - 1][h - 1] = False
-    empty = [layer for layer, k in enumerate(keep, start=1) if not k.any()]
-    if empty:
-        raise ValueError(
-            f"pruning would leave no head in layer {empty[0]}, and no path through the network; "
-            "keep at least one head in every layer"
-        )
+    for layer, k in enumerate(keep, start=1):
+        if not k.any():
+            raise ValueError(
+                f"pruning would leave no head in layer {layer}, and no path through the network; "
+                "keep at least one head in every layer"
+            )
     return keep
 
 
@@ -295,7 +216,7 @@ def _surviving(keep) -> Bool[np.ndarray, "paths"]:
 
 
 def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
-    outputs = _inputs.array("outputs", outputs, "examples paths")
+    outputs = _checks.array("outputs", outputs, "examples paths")
     if outputs.shape[1] != math.prod(counts):
         raise ValueError(
             f"outputs has {outputs.shape[1]} paths but heads={counts} makes {math.prod(counts)}; "
@@ -306,23 +227,13 @@ def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
 
 def _accuracies(outputs, y, heads, sets) -> Float[np.ndarray, "sets"]:
     """The accuracy after pruning each set of heads; rescaling changes no sign."""
-    counts = _inputs.head_counts("heads", heads)
+    counts = _checks.head_counts("heads", heads)
     survive = [_surviving(_kept(counts, pruned)) for pruned in sets]
     # the shape matters where there are no sets
     survive = np.array(survive, float).reshape(len(sets), math.prod(counts))
     outputs = np.asarray(_outputs(outputs, counts))
-    y = np.asarray(_inputs.array("y", y, "examples"))
+    y = np.asarray(_checks.array("y", y, "examples"))
     if len(y) != len(outputs):
         raise ValueError(f"y must hold one label per row of outputs, {len(outputs)}; got {len(y)}")
-    if not np.isin(y, (1, -1)).all():
-        raise ValueError(
-            f"y must be +1 or −1; got {np.setdiff1d(y, (1, -1))[:5].tolist()}; write labels 0 "
-            "and 1 as 2 * y - 1"
-        )
+    _checks.signs("y", y)
     return np.mean(np.sign(outputs @ survive.T) == y[:, None], axis=0)
-
-
-def _checked(weights) -> Weights:
-    if not isinstance(weights, Weights):
-        raise ValueError(f"weights must be Weights(V0, V, a); got {type(weights).__name__}")
-    return Weights(*_inputs.weights(weights.V0, weights.V, weights.a))

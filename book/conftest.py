@@ -10,8 +10,8 @@ import nbformat
 import pytest
 from nbmake.pytest_items import NotebookItem
 
-from attnpaths.book import keep_executed
 from attnpaths.tasks import images
+from book._ext.pages import keep_executed
 
 # chapters whose text changes where Omniglot is missing
 ON_IMAGES = ("oneshot", "pruning")

@@ -7,8 +7,9 @@ import os
 import re
 import shutil
 import tempfile
-from pathlib import Path
 
+# as `make` sets it: a second pool of threads, under XLA's own, makes both wait
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # read when JAX is imported, here and in the processes that run chapters; with a largest size
 # JAX locks the folder, so that none reads what another has half written
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -20,7 +21,7 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 
 from jaxtyping import install_import_hook
 
-install_import_hook("attnpaths", "beartype.beartype")
+install_import_hook(["attnpaths", "book"], "beartype.beartype")
 
 import hypothesis  # noqa: E402
 import jax  # noqa: E402
@@ -29,6 +30,7 @@ import plotly.graph_objects as go  # noqa: E402
 import pytest  # noqa: E402
 
 from attnpaths.tasks import markov  # noqa: E402
+from book.studies import authors  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -71,12 +73,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session")
 def reference():
-    """Reads the facts in tests/reference: `reference("markov_data")`."""
-
-    def read(name):
-        return json.loads((Path(__file__).parent / "reference" / f"{name}.json").read_text())
-
-    return read
+    """Reads the authors' numbers: `reference("data")`, `"theory"` or `"sampler"`."""
+    return authors.read
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +92,7 @@ def as_users_see_it(monkeypatch):
 @pytest.fixture(scope="session")
 def fits_the_page():
     """Checks a figure: it says these words, and leaves ink, size and fonts to the page."""
-    from attnpaths.book import accessible_name, half_math
+    from book._ext.pages import accessible_name, half_math
 
     def check(figure, words):
         assert isinstance(figure, go.Figure)

@@ -5,9 +5,13 @@ import pkgutil
 import pytest
 
 import attnpaths
+import book._ext
+import book.studies
 
 MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(attnpaths.__path__, prefix="attnpaths.")
+    module.name
+    for room in (attnpaths, book._ext, book.studies)
+    for module in pkgutil.walk_packages(room.__path__, prefix=f"{room.__name__}.")
 )
 
 
@@ -25,5 +29,14 @@ def test_examples_are_found():
         for test in doctest.DocTestFinder().find(importlib.import_module(name))
         if test.examples
     }
-    for name in ("theory.solve", "theory.sweep", "kernels.predict", "network.Network"):
+    for name in (
+        *("theory.solver.solve", "theory.grid.sweep", "kernels.predict", "network.model.Network"),
+        *("posterior.sample.sample_order_parameter", "explorer.answers.answers"),
+    ):
         assert f"attnpaths.{name}" in examples
+    for name in (
+        "studies.engine.collect",
+        "studies.verdicts.rules.limited",
+        "_ext.equations.index",
+    ):
+        assert f"book.{name}" in examples

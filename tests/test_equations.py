@@ -7,6 +7,7 @@ last tests here see to it.
 import itertools
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,17 +15,17 @@ from scipy import optimize
 
 from attnpaths import (
     Network,
+    Problem,
     Weights,
-    action,
-    densities,
     effective_weights,
     empirical_order_parameter,
-    equations,
     kernels,
     paths,
-    predictor,
     theory,
 )
+from attnpaths.posterior import densities
+from attnpaths.theory import action
+from book._ext import equations
 
 L, H, N, D, T, G, P = 2, 2, 5, 3, 4, 2, 6
 TEMPERATURE, WIDTH = 0.3, 4.0
@@ -145,13 +146,15 @@ def test_what_arrives_along_partial_paths(network, weights):
 def test_the_posterior_of_the_weights(network):
     """Eq. 8, as a ratio of two densities: its normalisation is unknown."""
     sigma2 = 1.7
-    problem = predictor.check(network.features(X), Y, (H, H), TEMPERATURE, sigma2)
-    density = densities.AllWeights(heads=(H, H), width=N, dim=D)
+    xi = network.features(X)
+    problem = Problem.of(xi, Y, heads=(H, H), temperature=TEMPERATURE, prior_variance=sigma2)
+    density = densities.AllWeights(heads=(H, H), widths=(N,) * (L + 1), dim=D)
     found, expected = [], []
     for seed in (7, 8):
         z = jnp.asarray(draw(seed, density.size))
         found.append(float(density(density.data(problem), z)))
-        units = density.weights(z * np.sqrt(sigma2))
+        drawn, _ = density.read(z[None, None], jnp.asarray(sigma2))
+        units = jax.tree.map(lambda values: values[0, 0], drawn)
         f = network.apply(units, X)
         square = sum(float(jnp.sum(w**2)) for w in (units.V0, *units.V, units.a))
         loss = float(jnp.sum((f - Y) ** 2))

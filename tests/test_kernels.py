@@ -10,7 +10,7 @@ from attnpaths.kernels import Prediction, alignment, path_kernels, predict, tota
 
 @pytest.fixture(scope="module")
 def facts(reference):
-    return reference("markov_theory")
+    return reference("theory")
 
 
 def draw(seed, *shape):
@@ -44,11 +44,19 @@ def test_the_total_kernel_weighs_path_kernels(variance):
     assert np.linalg.eigvalsh(own).min() > 0
 
 
-def test_the_total_kernel_takes_any_matrix():
-    """An order parameter is symmetric; the sum over pairs of paths does not rely on it."""
-    a, b, U = draw(0, 5, 3, 4), draw(1, 6, 3, 4), draw(2, 3, 3)
-    expected = np.einsum("pq,pqab->ab", U, path_kernels(a, b)) / 3
-    np.testing.assert_allclose(total_kernel(U, a, b), expected, rtol=1e-12, atol=1e-13)
+@pytest.mark.usefixtures("as_users_see_it")
+def test_matrices_that_are_no_covariance_are_refused():
+    xi, skew = draw(0, 5, 2, 3), np.array([[1.0, 0.5], [0.1, 1.0]])
+    negative = np.diag([1.0, -0.2])
+    with pytest.raises(ValueError, match=r"U must be symmetric; .* up to 0\.4"):
+        total_kernel(skew, xi)
+    with pytest.raises(ValueError, match=r"U must be positive semidefinite.* −?-0\.2"):
+        total_kernel(negative, xi)
+    for kernel, message in ((skew, "kernel must be symmetric"), (negative, "positive semidefin")):
+        with pytest.raises(ValueError, match=message):
+            predict(kernel, np.ones((1, 2)), [1.0], [1.0, -1.0], temperature=1.0)
+    # rounding is forgiven
+    total_kernel(np.eye(2) + 1e-12 * skew, xi)
 
 
 def test_kernel_regression_is_the_textbook_formula():

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import attnpaths
-from attnpaths import action, adapters  # noqa: F401  (named on the page)
 
 PAGE = (Path(__file__).resolve().parents[1] / "book" / "notation.md").read_text("utf-8")
 ROWS = [

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnpaths import Network
-from attnpaths.paths import attentioned_input, labels, paths
+from attnpaths.paths import labels, paths
 
 
 def random_network(head_counts, readout=-1, dim=4, seed=0):
@@ -53,7 +53,6 @@ def test_attentioned_input_against_loops(head_counts, readout):
     xi = network.features(X)
     assert xi.shape == (5, math.prod(head_counts), 4)
     np.testing.assert_allclose(xi, by_loops(network, X), rtol=0, atol=1e-14)
-    np.testing.assert_array_equal(xi, attentioned_input(network, X))
 
 
 def test_a_token_readout_forms_one_column_of_the_last_attention():

@@ -13,8 +13,8 @@ from spellchecker import SpellChecker
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = (Path(__file__).parent / "words.txt").read_text("utf-8").split()
-PAGES = [*sorted((ROOT / "book").glob("*.md")), ROOT / "README.md"]
-MODULES = sorted((ROOT / "attnpaths").rglob("*.py"))
+PAGES = [*sorted((ROOT / "book").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+MODULES = [path for room in ("attnpaths", "book") for path in sorted((ROOT / room).rglob("*.py"))]
 DICTIONARY = SpellChecker("en", distance=1)
 
 NOT_PROSE = [
@@ -66,7 +66,7 @@ def test_the_words_of_a_page_are_known(path):
 
 
 def test_the_words_of_docstrings_are_known():
-    found = {path.name: unknown(words_of_module(path)) for path in MODULES}
+    found = {str(path.relative_to(ROOT)): unknown(words_of_module(path)) for path in MODULES}
     assert {name: words for name, words in found.items() if words} == {}
 
 

@@ -51,7 +51,7 @@ def with_slider(figures: Mapping[str, go.Figure], label: str, active: int = 0) -
     names, shown = list(figures), list(figures.values())
     if not 0 <= active < len(shown):
         raise ValueError(f"active must be one of the {len(shown)} figures; got {active}")
-    kinds = {tuple(trace.type for trace in figure.data) for figure in shown}
+    kinds = {tuple(type(trace).__name__ for trace in figure.data) for figure in shown}
     if len(kinds) != 1:
         raise ValueError(f"the figures must have the same traces; got {sorted(kinds)}")
     whole = go.Figure(shown[active])

@@ -244,7 +244,8 @@ def accuracies_against_width(widths: Numbers, curves: Mapping[str, Numbers]) -> 
     figure.update_yaxes(title="test accuracy")
     figure.update_layout(legend=ABOVE, height=440)
     spoken = "; ".join(
-        f"{name} {accuracy[0]:.3f} and {accuracy[-1]:.3f}" for name, accuracy in curves.items()
+        f"{name} {np.asarray(curve)[0]:.3f} and {np.asarray(curve)[-1]:.3f}"
+        for name, curve in curves.items()
     )
     return named(
         figure,

@@ -1,9 +1,8 @@
 """Invented characters, drawn with a pen: an image source that needs no file.
 
 A class is a shape of one to four strokes; a drawing of it is the same strokes by another hand:
-moved, slanted, shaky, thick or thin. A stroke is a smooth curve through a few points. All is
-drawn from a seed, class by class, so that the first hundred classes of three hundred are the
-hundred classes of a smaller set.
+moved, slanted, shaky, thick or thin. A stroke is a smooth curve through a few points. All is drawn
+from a seed, class by class: the first hundred classes of three hundred are those of a smaller set.
 """
 
 import functools
@@ -11,12 +10,10 @@ import functools
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from attnpaths import _inputs
+from attnpaths import _checks
 
-_STROKES = 4
-# points that the pen passes through in one stroke, and points at which ink is left
-_KNOTS = 5
-_DOTS = 80
+# strokes, points that the pen passes through in one, and points at which ink is left
+_STROKES, _KNOTS, _DOTS = 4, 5, 80
 # drawings that are rendered together; more only takes memory
 _BLOCK = 1000
 
@@ -28,21 +25,23 @@ def draw(
 
     >>> draw(3, 5, size=32).shape
     (3, 5, 32, 32)
-    >>> bool((draw(3, 5)[:2] == draw(2, 5)).all())
-    True
     """
-    classes = _inputs.whole("classes", classes, least=1)
-    examples = _inputs.whole("examples", examples, least=1)
-    size = _inputs.whole("size", size, least=8)
-    seed = _inputs.whole("seed", seed, least=0)
-    strokes = np.empty((classes, examples, _STROKES, _KNOTS, 2))
-    pens = np.empty((classes, examples))
-    for index in range(classes):
-        rng = np.random.default_rng([seed, index])
-        strokes[index], pens[index] = _hands(rng, _shape(rng), examples)
-    strokes, pens = strokes.reshape(-1, _STROKES, _KNOTS, 2), pens.reshape(-1)
-    blocks = range(0, len(pens), _BLOCK)
-    drawn = [_render(strokes[i : i + _BLOCK], pens[i : i + _BLOCK], size) for i in blocks]
+    classes = _checks.whole("classes", classes, least=1)
+    examples = _checks.whole("examples", examples, least=1)
+    size = _checks.whole("size", size, least=8)
+    seed = _checks.whole("seed", seed, least=0)
+    # small images are drawn on a larger page, and then looked at from afar
+    fine, total = 2 * size if size < 64 else size, classes * examples
+    # two copies of strokes and images; a block of pages takes more, for a while
+    kept, pages = 8 * 2 * _STROKES * _KNOTS + size**2, 40 * min(total, _BLOCK) * fine**2
+    what = f"{classes:,} classes of {examples:,} drawings of {size}×{size} pixels"
+    remedy = "draw fewer classes or examples, or smaller ones"
+    _checks.memory(2 * total * kept + pages, what, remedy)
+    writers = (np.random.default_rng([seed, index]) for index in range(classes))
+    hands = [_hands(rng, _shape(rng), examples) for rng in writers]
+    strokes, pens = map(np.concatenate, zip(*hands, strict=True))
+    parts = (slice(i, i + _BLOCK) for i in range(0, total, _BLOCK))
+    drawn = [_render(strokes[part], pens[part], size, fine) for part in parts]
     return np.concatenate(drawn).reshape(classes, examples, size, size)
 
 
@@ -51,26 +50,19 @@ def _shape(rng) -> Float[np.ndarray, "strokes knots 2"]:
     count = rng.choice(_STROKES, p=[0.08, 0.42, 0.33, 0.17]) + 1
     shape = np.full((_STROKES, _KNOTS, 2), np.nan)
     for i in range(count):
-        if i and rng.random() < 0.7:
-            # most strokes start on an earlier one
-            start = shape[rng.integers(i), rng.integers(_KNOTS)]
-        else:
-            start = rng.uniform(0.1, 0.9, 2)
+        # most strokes start on an earlier one
+        joined = i and rng.random() < 0.7
+        start = shape[rng.integers(i), rng.integers(_KNOTS)] if joined else rng.uniform(0.1, 0.9, 2)
         # a straight line alone would be every class's look-alike
         tries = [_stroke(rng, start, straight=count > 1) for _ in range(4 if i else 1)]
-        # no writer draws one line over another
-        shape[i] = max(tries, key=lambda stroke: _clearance(stroke, shape[:i]))
+        # no writer draws one line over another: knots, the first apart, stay far from those before
+        ways = np.array(tries)[:, 1:, None] - shape[:i].reshape(-1, 2)
+        shape[i] = tries[np.linalg.norm(ways, axis=-1).min(axis=(1, 2), initial=1.0).argmax()]
     low, high = np.nanmin(shape, axis=(0, 1)), np.nanmax(shape, axis=(0, 1))
     # as large as the page allows, and never stretched by more than half
     scale = rng.uniform(0.58, 0.75) / (high - low)
     scale = np.minimum(scale, 1.5 * scale.min())
     return 0.5 + (shape - (low + high) / 2) * scale
-
-
-def _clearance(stroke, others) -> float:
-    """How far a stroke, its start apart, stays from the knots of the others."""
-    gaps = np.linalg.norm(stroke[1:, None] - others.reshape(-1, 2), axis=-1)
-    return gaps.min(initial=1.0)
 
 
 def _stroke(rng, start, straight) -> Float[np.ndarray, "knots 2"]:
@@ -81,9 +73,8 @@ def _stroke(rng, start, straight) -> Float[np.ndarray, "knots 2"]:
     heading += rng.normal(0, 0.12)
     likely = np.array([0.3 * straight, 0.28, 0.12, 0.18, 0.12])
     kind = rng.choice(5, p=likely / likely.sum())
-    side = rng.choice([-1, 1])
+    side, length = rng.choice([-1, 1]), rng.uniform(0.12, 0.26)
     steps = np.arange(_KNOTS - 1)
-    length = rng.uniform(0.12, 0.26)
     turns = [
         np.zeros(_KNOTS - 1),
         np.full(_KNOTS - 1, rng.uniform(0.35, 0.9)),
@@ -103,36 +94,30 @@ def _hands(rng, shape, examples):
     shaky += rng.normal(0, 0.018, (examples, _STROKES, 1, 2))
     tilt, slant = rng.normal(0, 0.09, examples), rng.normal(0, 0.11, examples)
     wide, high = np.exp(rng.normal(0, 0.09, (2, examples)))
-    linear = np.empty((examples, 2, 2))
-    linear[:, 0] = np.stack([wide * np.cos(tilt), wide * (slant - np.sin(tilt))], axis=1)
-    linear[:, 1] = np.stack([high * np.sin(tilt), high * np.cos(tilt)], axis=1)
-    moved = np.einsum("eij,eskj->eski", linear, shaky - 0.5)
-    shift = rng.normal(0, 0.03, (examples, 1, 1, 2))
-    return 0.5 + moved + shift, np.exp(np.clip(rng.normal(0, 0.15, examples), -0.25, 0.4))
+    across = [wide * np.cos(tilt), wide * (slant - np.sin(tilt))]
+    down = [high * np.sin(tilt), high * np.cos(tilt)]
+    linear = np.stack([*across, *down], axis=1).reshape(-1, 2, 2)
+    moved = 0.5 + np.einsum("eij,eskj->eski", linear, shaky - 0.5)
+    moved += rng.normal(0, 0.03, (examples, 1, 1, 2))
+    return moved, np.exp(np.clip(rng.normal(0, 0.15, examples), -0.25, 0.4))
 
 
-def _render(strokes, pens, size) -> UInt8[np.ndarray, "images height width"]:
+def _render(strokes, pens, size, fine) -> UInt8[np.ndarray, "images height width"]:
     """Leave ink along the strokes, spread it to the pen's width, and look at it from afar."""
-    fine = 2 * size if size < 64 else size
     path = np.einsum("dk,iskx->isdx", _spline(), strokes) * fine - 0.5
     # as much ink on a slow part of the curve as on a fast one
-    ink = np.linalg.norm(np.diff(path, axis=2), axis=3)
-    path = (path[:, :, 1:] + path[:, :, :-1]) / 2
-    ink = np.nan_to_num(ink)
-    path = np.clip(np.nan_to_num(path), 0, fine - 1.001)
-    corner = path.astype(int)
-    part = path - corner
+    ink = np.nan_to_num(np.linalg.norm(np.diff(path, axis=2), axis=3))
+    path = np.nan_to_num((path[:, :, 1:] + path[:, :, :-1]) / 2)
+    x, y = np.moveaxis(np.clip(path, 0, fine - 1.001), -1, 0)
+    column, row = x.astype(int), y.astype(int)
     page = np.arange(len(strokes))[:, None, None]
     canvas = np.zeros(len(strokes) * fine * fine)
-    for right in (0, 1):
-        for down in (0, 1):
-            where = (page * fine + corner[..., 1] + down) * fine + corner[..., 0] + right
-            share = np.abs(1 - right - part[..., 0]) * np.abs(1 - down - part[..., 1])
-            weights = (ink * share).ravel()
-            canvas += np.bincount(where.ravel(), weights, minlength=len(canvas))
+    for right, down in np.ndindex(2, 2):
+        where = (page * fine + row + down) * fine + column + right
+        share = np.abs(1 - right - (x - column)) * np.abs(1 - down - (y - row))
+        canvas += np.bincount(where.ravel(), (ink * share).ravel(), minlength=len(canvas))
     spread = _blur(fine)
-    canvas = canvas.reshape(-1, fine, fine).astype(np.float32)
-    canvas = spread @ canvas @ spread.T
+    canvas = spread @ canvas.reshape(-1, fine, fine).astype(np.float32) @ spread.T
     # a line alone peaks at 1: cut it where it is as wide as the pen, softly
     cut = 0.55 / pens.astype(np.float32)[:, None, None]
     canvas = np.clip((canvas - cut) / 0.3 + 0.5, 0, 1)
@@ -147,18 +132,15 @@ def _spline() -> Float[np.ndarray, "dots knots"]:
     at = np.linspace(0, _KNOTS - 1, _DOTS)
     piece = np.minimum(at.astype(int), _KNOTS - 2)
     t = at - piece
-    pulls = np.stack(
-        [
-            -(t**3) / 2 + t**2 - t / 2,
-            1.5 * t**3 - 2.5 * t**2 + 1,
-            -1.5 * t**3 + 2 * t**2 + t / 2,
-            t**3 / 2 - t**2 / 2,
-        ]
-    )
+    pulls = {
+        -1: -(t**3) / 2 + t**2 - t / 2,
+        0: 1.5 * t**3 - 2.5 * t**2 + 1,
+        1: -1.5 * t**3 + 2 * t**2 + t / 2,
+        2: t**3 / 2 - t**2 / 2,
+    }
     weights = np.zeros((_DOTS, _KNOTS))
-    for offset, pull in zip((-1, 0, 1, 2), pulls, strict=True):
-        knot = np.clip(piece + offset, 0, _KNOTS - 1)
-        np.add.at(weights, (np.arange(_DOTS), knot), pull)
+    for offset, pull in pulls.items():
+        weights[np.arange(_DOTS), np.clip(piece + offset, 0, _KNOTS - 1)] += pull
     return weights
 
 

@@ -10,24 +10,19 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
-import torch
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from attnpaths import _inputs
+from attnpaths import _checks, _html
 from attnpaths.network import Network
 from attnpaths.paths import labels
+from attnpaths.tasks.stream import Stream
 
 # Which heads of each layer a choice of paths keeps: 0 is the good head, 1 the random one.
-_KEPT = {
-    "all": ((0, 1), (0, 1)),
-    "good": ((0,), (0,)),
-    "good+denoising": ((0, 1), (0,)),
-}
-_DENOISING = ("random", "uniform")
+_KEPT = {"all": ((0, 1), (0, 1)), "good": ((0,), (0,)), "good+denoising": ((0, 1), (0,))}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Labelled sequences: tokens `x`, labels `y` = ±1, and the hidden `states` ±1."""
 
@@ -35,8 +30,13 @@ class Split:
     y: Float[Array, "examples"]
     states: Int[Array, "examples chain"]
 
+    def __repr__(self):
+        """Sizes only."""
+        examples, tokens, dim = self.x.shape
+        return f"Split({examples=}, {tokens=}, {dim=})"
 
-@dataclasses.dataclass(frozen=True, eq=False)
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Training and test data, the network that sees them, and a name for each of its paths."""
 
@@ -44,6 +44,15 @@ class Task:
     test: Split
     network: Network
     path_names: tuple[str, ...]
+
+    def __repr__(self):
+        """Sizes and the names of the paths."""
+        return f"Task(train={self.train}, test={self.test}, paths={', '.join(self.path_names)})"
+
+    def _repr_html_(self) -> str:
+        """The same, as a table."""
+        facts = {"training": self.train, "test": self.test, "network": self.network}
+        return _html.card("Task", facts | {"paths": ", ".join(self.path_names)})
 
 
 def paper_task(sigma_perp: ArrayLike = 1.0, paths: str = "all", denoising: str = "random") -> Task:
@@ -59,8 +68,9 @@ def paper_task(sigma_perp: ArrayLike = 1.0, paths: str = "all", denoising: str =
     >>> task.train.x.shape, task.path_names
     ((100, 31, 231), ('good',))
     """
-    seeds = {"train": 27, "test": 59, "layer 1": 147, "layer 2": 247}
-    return _build(seeds, sigma_perp=sigma_perp, paths=paths, denoising=denoising)
+    sizes = {"tokens": 30, "dim": 200, "examples": 100, "test_examples": 1000}
+    noise = {"sigma_parallel": 1.0, "sigma_perp": sigma_perp}
+    return _build((27, 59, 147, 247), sizes, noise, 10.0, (0.3, 0.7), paths, denoising)
 
 
 def make_task(
@@ -82,79 +92,50 @@ def make_task(
     Token t in state s_t = ± is x_t = (v_{s_t} + σ∥P∥η_t + σ⊥P⊥η_t, e_t), η ~ N(0, 1), after
     x_0 = (0, e_0), where e_t is one-hot: `x [P, T + 1, D]` with D = dim + T + 1, `y [P]`.
     `sigma_parallel` and `sigma_perp` are the noise in the plane of v₊, v₋ and out of it, `beta`
-    the hardness of the softmax, `p_flip` the flip probabilities of the classes +1 and −1.
-    Classes are balanced, class +1 first; an odd number of examples gives it one more. Equal
-    seeds give equal tasks, and the same underlying noise at every `sigma_parallel` and
-    `sigma_perp`; different seeds are independent. See `paper_task` for `paths`, `denoising`.
+    the hardness of the softmax, `p_flip` the flip probabilities of the classes +1 and −1. Classes
+    are balanced, +1 first, with one more if the number is odd. Equal seeds give equal tasks, and
+    equal noise η at every σ; others are independent. See `paper_task` for `paths`, `denoising`.
 
     >>> task = make_task(0, tokens=5, dim=10, examples=4, test_examples=6)
     >>> task.train.x.shape, task.test.y.shape, task.network
     ((4, 6, 16), (6,), Network(head_counts=(2, 2), dim=16, readout=-1))
     """
-    seed = _inputs.whole("seed", seed, least=0)
-    names = ("train", "test", "layer 1", "layer 2")
-    words = np.random.SeedSequence(seed).generate_state(len(names))
-    return _build(
-        dict(zip(names, map(int, words), strict=True)),
-        tokens=tokens,
-        sigma_parallel=sigma_parallel,
-        sigma_perp=sigma_perp,
-        examples=examples,
-        test_examples=test_examples,
-        beta=beta,
-        paths=paths,
-        denoising=denoising,
-        dim=dim,
-        p_flip=p_flip,
-    )
+    seed = _checks.whole("seed", seed, least=0)
+    seeds = map(int, np.random.SeedSequence(seed).generate_state(4))
+    sizes = {"tokens": tokens, "dim": dim, "examples": examples, "test_examples": test_examples}
+    noise = {"sigma_parallel": sigma_parallel, "sigma_perp": sigma_perp}
+    return _build(seeds, sizes, noise, beta, p_flip, paths, denoising)
 
 
-def _build(
-    seeds: dict[str, int],
-    *,
-    tokens=30,
-    sigma_parallel=1.0,
-    sigma_perp=1.0,
-    examples=100,
-    test_examples=1000,
-    beta=10.0,
-    paths="all",
-    denoising="random",
-    dim=200,
-    p_flip=(0.3, 0.7),
-) -> Task:
-    tokens = _inputs.whole("tokens", tokens, least=2)
-    examples = _inputs.whole("examples", examples, least=2)
-    test_examples = _inputs.whole("test_examples", test_examples, least=2)
-    dim = _inputs.whole("dim", dim, least=2)
+def _build(seeds, sizes, noise, beta, p_flip, paths, denoising) -> Task:
+    """The task of four seeds: of training data, test data and the random head of each layer."""
+    seed_train, seed_test, seed1, seed2 = seeds
+    tokens, dim, train, test = (_checks.whole(name, n, least=2) for name, n in sizes.items())
     if dim % 2:
         raise ValueError(f"dim must be even, half for each of v₊ and v₋; got {dim}")
-    noise = (
-        float(_inputs.number("sigma_parallel", sigma_parallel, least=0.0)),
-        float(_inputs.number("sigma_perp", sigma_perp, least=0.0)),
-    )
-    beta = float(_inputs.number("beta", beta, above=0.0))
+    noise = [float(_checks.number(name, sigma, least=0.0)) for name, sigma in noise.items()]
+    hardness = float(_checks.number("beta", beta, above=0.0))
     p_flip = _probabilities(p_flip)
-    _known("paths", paths, _KEPT)
-    _known("denoising", denoising, _DENOISING)
-
-    layer1, layer2 = _KEPT[paths]
-    heads = (
-        _layer(layer1, _good_head(tokens, dim), seeds["layer 1"], tokens, dim, denoising),
-        _layer(layer2, _uniform_head(tokens, dim), seeds["layer 2"], tokens, dim, "random"),
-    )
-    network = Network([beta * layer for layer in heads], readout=-1)
+    _checks.choice("paths", paths, _KEPT)
+    _checks.choice("denoising", denoising, ("random", "uniform"))
+    size = dim + tokens + 1
+    # drawing takes four times what is kept: PyTorch's numbers come from two words each
+    needed = 8 * (4 * (train + test) * (tokens + 1) * size + 8 * size**2)
+    what = f"{train:,} + {test:,} sequences of {tokens + 1} tokens of dimension {size}"
+    _checks.memory(needed, what, "take fewer examples, tokens or dimensions")
+    random1, random2 = (_random_head(seed, tokens, dim) for seed in (seed1, seed2))
+    denoiser = random1 if denoising == "random" else np.zeros_like(random1)
+    # attends to all positions alike, in the authors' form
+    counting = np.pad(np.ones((tokens + 1,) * 2), (dim, 0))
+    layers = (_good_head(tokens, dim), denoiser), (counting, random2)
+    kept = [[heads[i] for i in of] for heads, of in zip(layers, _KEPT[paths], strict=True)]
+    names = {"(1,1)": "good", "(2,1)": "denoising"}
     return Task(
-        train=_split(seeds["train"], examples, tokens, dim, noise, p_flip),
-        test=_split(seeds["test"], test_examples, tokens, dim, noise, p_flip),
-        network=network,
-        path_names=_path_names(layer1, layer2),
+        train=_split(seed_train, train, tokens, dim, noise, p_flip),
+        test=_split(seed_test, test, tokens, dim, noise, p_flip),
+        network=Network([hardness * np.stack(heads) for heads in kept], readout=-1),
+        path_names=tuple(names.get(p, f"adversarial {p}") for p in labels([len(k) for k in kept])),
     )
-
-
-def _known(name: str, value, choices) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
 def _probabilities(p_flip) -> tuple[float, float]:
@@ -163,60 +144,31 @@ def _probabilities(p_flip) -> tuple[float, float]:
         if not (0 <= plus <= 1 and 0 <= minus <= 1):
             raise ValueError
     except (TypeError, ValueError):
-        raise ValueError(
-            f"p_flip must be two probabilities, for the classes +1 and −1; got {p_flip!r}"
-        ) from None
+        wanted = "p_flip must be two probabilities, for the classes +1 and −1"
+        raise ValueError(f"{wanted}; got {p_flip!r}") from None
     return plus, minus
-
-
-def _path_names(layer1, layer2) -> tuple[str, ...]:
-    named = {"(1,1)": "good", "(2,1)": "denoising"}
-    return tuple(
-        named.get(label, f"adversarial {label}") for label in labels((len(layer1), len(layer2)))
-    )
-
-
-def _generator(seed: int) -> torch.Generator:
-    # the same stream as torch.manual_seed(seed), without touching the caller's
-    return torch.Generator().manual_seed(seed)
 
 
 def _split(seed, examples, tokens, dim, noise, p_flip) -> Split:
     """Chains and noise, drawn in the order in which the authors' code draws them."""
-    generator = _generator(seed)
-    plus = (examples + 1) // 2
-    y = np.repeat([1, -1], [plus, examples - plus])
-    draws = torch.rand(examples, tokens, generator=generator, dtype=torch.float64).numpy()
+    stream = Stream(seed)
+    y = np.repeat([1, -1], [(examples + 1) // 2, examples // 2])
+    draws = stream.rand(examples, tokens)
     p_stay = 1 - np.where(y == 1, *p_flip)
     steps = np.where(draws < p_stay[:, None], 1, -1)
     steps[:, 0] = np.where(draws[:, 0] >= 0.5, 1, -1)
     states = np.cumprod(steps, axis=1)
-
-    # v₊ and v₋ are constant, one on each half of the features, and zero on the other
-    halves = torch.randn(examples, 2, dim // 2, tokens, generator=generator, dtype=torch.float64)
-    halves = _scale_noise(halves.numpy(), *noise)
+    # v₊ and v₋ are constant, one on each half of the features, and zero on the other: the part
+    # P∥η of the noise in their plane is its mean over each half, and σ∥P∥η + σ⊥P⊥η is
+    (sigma_parallel, sigma_perp), halves = noise, stream.randn(examples, 2, dim // 2, tokens)
+    in_plane = halves.mean(axis=2, keepdims=True)
+    halves *= sigma_perp
+    halves += (sigma_parallel - sigma_perp) * in_plane
     halves += np.sqrt(2) * np.stack([states == 1, states == -1], axis=1)[:, :, None]
     x = np.zeros((examples, tokens + 1, dim + tokens + 1))
     x[:, 1:, :dim] = halves.reshape(examples, dim, tokens).transpose(0, 2, 1)
     x[:, :, dim:] = np.eye(tokens + 1)
     return Split(jnp.asarray(x), jnp.asarray(y, dtype=float), jnp.asarray(states))
-
-
-def _scale_noise(halves, sigma_parallel, sigma_perp):
-    """σ∥ P∥η + σ⊥ P⊥η, in place; the in-plane part P∥η is the mean over each half."""
-    if sigma_parallel != sigma_perp:
-        in_plane = halves.mean(axis=2, keepdims=True)
-        halves *= sigma_perp
-        halves += (sigma_parallel - sigma_perp) * in_plane
-    elif sigma_perp != 1:
-        halves *= sigma_perp
-    return halves
-
-
-def _layer(kept, good, seed, tokens, dim, kind):
-    """The kept heads of one layer, `[H, D, D]`."""
-    second = _random_head(seed, tokens, dim) if kind == "random" else np.zeros_like(good)
-    return np.stack([(good, second)[i] for i in kept])
 
 
 def _good_head(tokens, dim):
@@ -229,22 +181,11 @@ def _good_head(tokens, dim):
     return head
 
 
-def _uniform_head(tokens, dim):
-    """Attend to all positions alike, in the authors' form."""
-    head = np.zeros((dim + tokens + 1,) * 2)
-    head[dim:, dim:] = 1
-    return head
-
-
 def _random_head(seed, tokens, dim):
     """Gaussian blocks, each scaled by what it acts upon: features or one-hot positions."""
-    generator = _generator(seed)
-    positions = tokens + 1
-
-    def randn(n):
-        return torch.randn(n, n, generator=generator, dtype=torch.float64).numpy()
-
-    features, positional = randn(dim) / dim, randn(positions)
-    head = randn(dim + positions) / np.sqrt(dim)
+    stream, positions = Stream(seed), tokens + 1
+    features = stream.randn(dim, dim) / dim
+    positional = stream.randn(positions, positions)
+    head = stream.randn(dim + positions, dim + positions) / np.sqrt(dim)
     head[:dim, :dim], head[dim:, dim:] = features, positional
     return head

@@ -10,46 +10,30 @@ plus the sinusoidal code of its position, plus one of three fixed random vectors
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int
 
-from attnpaths import _inputs
+from attnpaths import _checks, _html
 from attnpaths.tasks import images as image_sources
+from attnpaths.tasks import pairs
 from attnpaths.tasks.images import Images
 
-SIDE = 32
-PATCH = 8
-CHANNELS = 3
-PATCHES = (SIDE // PATCH) ** 2
-PIXELS = PATCH**2
-TOKENS = 3 * PATCHES
-DIM = CHANNELS * PIXELS
+SIDE, PATCH, CHANNELS = 32, 8, 3
+PATCHES, PIXELS = (SIDE // PATCH) ** 2, PATCH**2
+TOKENS, DIM = 3 * PATCHES, CHANNELS * PIXELS
 # What the authors' layer normalisation adds to the variance.
 _EPSILON = 1e-5
-
 # Alphabets of Vinyals et al. that do not train; what is not named here does.
-_VALIDATION = {"Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)"}
-_TEST = {
-    "Kannada",
-    "Keble",
-    "Malayalam",
-    "Manipuri",
-    "Mongolian",
-    "Old_Church_Slavonic_(Cyrillic)",
-    "Oriya",
-    "Sylheti",
-    "Syriac_(Serto)",
-    "Tengwar",
-    "Tibetan",
-    "ULOG",
-}
-_TEST_CHARACTERS = {f"Gurmukhi/character{i}" for i in range(42, 46)}
+_VALIDATION = ["Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)"]
+_TEST = ["Kannada", "Keble", "Malayalam", "Manipuri", "Mongolian", "Old_Church_Slavonic_(Cyrillic)"]
+_TEST += ["Oriya", "Sylheti", "Syriac_(Serto)", "Tengwar", "Tibetan", "ULOG"]
+_TEST_CHARACTERS = [f"Gurmukhi/character{i}" for i in range(42, 46)]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Sequences:
     """Which images follow each other: rows of a source, and the labels they carry.
 
@@ -62,13 +46,24 @@ class Sequences:
     y: Int[np.ndarray, "examples"]
 
     def __post_init__(self):
-        """Refuse labels other than ±1."""
+        """Refuse what are no rows of three images, and labels other than ±1."""
+        images = np.asarray(self.images)
+        if images.ndim != 2 or images.shape[1] != 3 or images.dtype.kind not in "iu":
+            wanted = "images must be whole numbers [P, 3], three rows of a source for each sequence"
+            got = f"{images.dtype} of shape {images.shape}"
+            raise ValueError(f"{wanted}; got {got}; `draw` makes them")
+        object.__setattr__(self, "images", images)
         for name in ("signs", "y"):
-            bad = np.setdiff1d(getattr(self, name), [1, -1])
-            if len(bad):
-                raise ValueError(
-                    f"{name} must be +1 or −1; got {bad[:5].tolist()}; write 0/1 labels as 2*y - 1"
-                )
+            values = np.asarray(getattr(self, name))
+            if values.shape != images.shape[:1]:
+                wanted = f"{name} must be one label for each of {len(images)} rows of images"
+                raise ValueError(f"{wanted}; got shape {values.shape}")
+            _checks.signs(name, values)
+            object.__setattr__(self, name, values.astype(int))
+
+    def __repr__(self):
+        """Sizes only."""
+        return f"Sequences(examples={len(self)}, positive={np.sum(self.y == 1)})"
 
     def __len__(self) -> int:
         """The number of sequences, P."""
@@ -80,11 +75,12 @@ class Sequences:
         return (1 - self.signs) // 2
 
     def __getitem__(self, rows) -> "Sequences":
-        """Some of the sequences."""
+        """Some of the sequences; a single one is a row of its own."""
+        rows = np.atleast_1d(np.arange(len(self))[rows])
         return Sequences(self.images[rows], self.signs[rows], self.y[rows])
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Split:
     """Labelled sequences: tokens `x`, labels `y` = ±1, and the `sequences` they were made of."""
 
@@ -92,8 +88,13 @@ class Split:
     y: Float[Array, "examples"]
     sequences: Sequences
 
+    def __repr__(self):
+        """Sizes only."""
+        examples, tokens, dim = self.x.shape
+        return f"Split({examples=}, {tokens=}, {dim=})"
 
-@dataclasses.dataclass(frozen=True, eq=False)
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Training and test data, tests on other sources by name, and the label vectors."""
 
@@ -103,6 +104,17 @@ class Task:
     labels: Float[np.ndarray, "3 dim"]
     source: str
 
+    def __repr__(self):
+        """Sizes and sources."""
+        splits = {"train": self.train, "test": self.test} | self.out_of_distribution
+        listed = ", ".join(f"{name}={split}" for name, split in splits.items())
+        return f"Task({self.source}: {listed})"
+
+    def _repr_html_(self) -> str:
+        """The same, as a table."""
+        facts = {"source": self.source, "training": self.train, "test": self.test}
+        return _html.card("Task", facts | self.out_of_distribution)
+
 
 class Encoder:
     """Turns sequences of one source into tokens, quickly: patches are normalised once.
@@ -111,51 +123,46 @@ class Encoder:
     kept as bytes with their own mean and scale, 36 MB for the whole of Omniglot.
 
     >>> glyphs = image_sources.load("glyphs", classes=10)
-    >>> encoder = Encoder(glyphs)
-    >>> x = encoder(draw(glyphs, 4, seed=0))
-    >>> x.shape, x.dtype
-    ((4, 48, 192), dtype('float32'))
-    >>> encoder.pixels(draw(glyphs, 4, seed=0)).shape
-    (4, 48, 64)
+    >>> encoder, four = Encoder(glyphs), draw(glyphs, 4, seed=0)
+    >>> encoder(four).shape, encoder.pixels(four).shape
+    ((4, 48, 192), (4, 48, 64))
     """
 
     def __init__(self, images: Images, labels=None):
         """Cut the images into patches."""
-        if images.pixels.shape[1:] != (SIDE, SIDE):
-            height, width = images.pixels.shape[1:]
-            raise ValueError(
-                f"images must be of {SIDE}×{SIDE} pixels for {PATCHES} patches of {PATCH}×{PATCH}; "
-                f"got {height}×{width}: load them with size={SIDE}"
-            )
-        labels = label_vectors() if labels is None else np.asarray(labels)
-        if labels.shape != (3, DIM):
-            raise ValueError(f"labels must be [3, {DIM}] (v₊, v₋, v_?); got {labels.shape}")
-        self.labels = labels
-        cells = SIDE // PATCH
-        patches = images.pixels.reshape(-1, cells, PATCH, cells, PATCH).transpose(0, 1, 3, 2, 4)
-        self.patches = patches.reshape(-1, PATCHES, PIXELS)
+        pairs.check_source(images)
+        height, width = images.pixels.shape[1:]
+        if (height, width) != (SIDE, SIDE):
+            wanted = f"{SIDE}×{SIDE} pixels for {PATCHES} patches of {PATCH}×{PATCH}"
+            got = f"{height}×{width}: load them with size={SIDE}"
+            raise ValueError(f"images must be of {wanted}; got {got}")
+        self.labels = label_vectors() if labels is None else _vectors(labels)
+        cells = images.pixels.reshape(-1, SIDE // PATCH, PATCH, SIDE // PATCH, PATCH)
+        self.patches = cells.swapaxes(2, 3).reshape(-1, PATCHES, PIXELS)
         self.means = self.patches.mean(axis=-1, dtype=np.float32)
         # the authors normalise pixels by source first, which matters for faint patches alone
         floor = _EPSILON * (255 * images.std) ** 2
-        variances = np.concatenate(
-            [
-                block.var(axis=-1, dtype=np.float32)
-                for block in np.array_split(self.patches, -(-len(self.patches) // 2000))
-            ]
-        )
+        blocks = np.array_split(self.patches, -(-len(self.patches) // 2000))
+        variances = np.concatenate([block.var(axis=-1, dtype=np.float32) for block in blocks])
         self.scales = (variances + np.float32(floor)) ** np.float32(-0.5)
-        self.codes = codes(labels)
+        self.codes = codes(self.labels)
 
     def __call__(self, sequences: Sequences) -> Float32[np.ndarray, "examples tokens dim"]:
         """Tokens `[P, 48, 192]` in single precision."""
-        normalised = self.pixels(sequences)
-        x = np.repeat(normalised, CHANNELS, axis=-1)
+        _fits(len(sequences), 8)
+        x = np.repeat(self.pixels(sequences), CHANNELS, axis=-1)
         x += self.codes[sequences.orders]
         return x
 
     def pixels(self, sequences: Sequences) -> Float32[np.ndarray, "examples tokens pixels"]:
         """Normalised patches `[P, 48, 64]`, one channel, without position and label."""
-        rows = sequences.images.ravel()
+        rows, count = sequences.images.ravel(), len(self.patches)
+        outside = rows[(rows < 0) | (rows >= count)]
+        if len(outside):
+            wanted = f"sequences.images must be rows of this source, 0 to {count - 1}"
+            remedy = "encode sequences with the images they were drawn from"
+            raise ValueError(f"{wanted}; got {outside[:5].tolist()}; {remedy}")
+        _fits(len(sequences), 2)
         normalised = self.patches[rows].astype(np.float32)
         normalised -= self.means[rows][..., None]
         normalised *= self.scales[rows][..., None]
@@ -170,7 +177,7 @@ def label_vectors(seed: int = 0) -> Float[np.ndarray, "3 dim"]:
     >>> label_vectors().shape
     (3, 192)
     """
-    seed = _inputs.whole("seed", seed, least=0)
+    seed = _checks.whole("seed", seed, least=0)
     return np.random.default_rng([seed, 0x1ABE1]).standard_normal((3, DIM))
 
 
@@ -198,7 +205,7 @@ def codes(labels) -> Float32[np.ndarray, "2 tokens dim"]:
     (2, 48, 192)
     """
     orders = np.array([[0, 1, 2], [1, 0, 2]])
-    labels = np.repeat(np.asarray(labels)[orders], PATCHES, axis=1)
+    labels = np.repeat(_vectors(labels)[orders], PATCHES, axis=1)
     return (positions() + labels).astype(np.float32)
 
 
@@ -211,21 +218,17 @@ def split_classes(images: Images) -> dict[str, Int[np.ndarray, "classes"]]:
     >>> {k: len(v) for k, v in split_classes(image_sources.load("glyphs", classes=100)).items()}
     {'train': 63, 'validation': 11, 'test': 26}
     """
-    count = len(images.names)
+    pairs.check_source(images)
     if images.source == "omniglot":
         alphabets = [name.split("/")[0] for name in images.names]
-        validation = np.array([a in _VALIDATION for a in alphabets])
-        pairs = zip(images.names, alphabets, strict=True)
-        test = np.array([a in _TEST or name in _TEST_CHARACTERS for name, a in pairs])
+        validation = np.isin(alphabets, _VALIDATION)
+        test = np.isin(alphabets, _TEST) | np.isin(images.names, _TEST_CHARACTERS)
     elif images.source == "glyphs":
-        place = (np.arange(count) + 0.5) / count
-        test = place > 0.74
-        validation = (place > 0.63) & ~test
+        place = (np.arange(len(images.names)) + 0.5) / len(images.names)
+        test, validation = place > 0.74, (place > 0.63) & (place <= 0.74)
     else:
-        raise ValueError(
-            f"{images.source} has no split into training and test classes: it only tests; "
-            "train on 'omniglot' or 'glyphs'"
-        )
+        problem = f"{images.source} has no split into training and test classes: it only tests"
+        raise ValueError(f"{problem}; train on 'omniglot' or 'glyphs'")
     parts = {"train": ~(validation | test), "validation": validation, "test": test}
     return {name: np.flatnonzero(part) for name, part in parts.items()}
 
@@ -245,52 +248,17 @@ def draw(
     >>> draw(image_sources.load("glyphs", classes=10), 5, seed=0).y.tolist()
     [1, 1, 1, -1, -1]
     """
-    examples = _inputs.whole("examples", examples, least=1)
-    classes = _classes(images, classes)
+    examples = _checks.whole("examples", examples, least=1)
+    for word in np.atleast_1d(seed).tolist():
+        _checks.whole("seed", word, least=0)
+    classes = pairs.check_classes(images, classes)
+    # classes, labels and images of each, and what they are made from
+    _checks.memory(120 * examples, f"{examples:,} sequences", "draw fewer examples")
     rng = np.random.default_rng(seed)
     first = rng.integers(len(classes), size=examples)
     second = (first + rng.integers(1, len(classes), size=examples)) % len(classes)
-    plus = (examples + 1) // 2
-    y = np.repeat([1, -1], [plus, examples - plus])
-    return _compose(images, rng, classes[first], classes[second], y)
-
-
-def epoch(
-    images: Images, *, seed: int, number: int, classes, batch: int = 128, start: int = 0
-) -> Iterator[Sequences]:
-    """Every pair of `classes` once, in random order, in batches; an incomplete last one is left.
-
-    Of n classes, C(n, 2) // batch batches: `images [batch, 3]`, `signs [batch]`, `y [batch]`.
-    Batch b of epoch `number` depends on `seed` alone, so that training can go on at any batch
-    `start` as if it had never stopped.
-
-    >>> glyphs = image_sources.load("glyphs", classes=10)
-    >>> len(list(epoch(glyphs, seed=0, number=0, classes=range(10), batch=15)))
-    3
-    """
-    classes = _classes(images, classes)
-    batch = _inputs.whole("batch", batch, least=1)
-    start = _inputs.whole("start", start, least=0)
-    one, other = np.triu_indices(len(classes), k=1)
-    order = np.random.default_rng([seed, number]).permutation(len(one))
-    for b in range(start, len(one) // batch):
-        rng = np.random.default_rng([seed, number, b])
-        pairs = order[b * batch : (b + 1) * batch]
-        swap = rng.integers(2, size=batch).astype(bool)
-        first = np.where(swap, one[pairs], other[pairs])
-        second = np.where(swap, other[pairs], one[pairs])
-        y = rng.choice([1, -1], size=batch)
-        yield _compose(images, rng, classes[first], classes[second], y)
-
-
-def batches_per_epoch(classes: int, batch: int = 128) -> int:
-    """How many batches `epoch` gives for n classes: C(n, 2) // batch. Takes and gives no array.
-
-    >>> batches_per_epoch(1028)
-    4124
-    """
-    classes = _inputs.whole("classes", classes, least=0)
-    return math.comb(classes, 2) // _inputs.whole("batch", batch, least=1)
+    y = np.repeat([1, -1], [(examples + 1) // 2, examples // 2])
+    return Sequences(*pairs.choose(images, rng, classes[first], classes[second], y), y)
 
 
 def make_task(
@@ -306,43 +274,40 @@ def make_task(
     """Training and test data of the paper's theory: P = 600 and 1000 sequences, half of each label.
 
     `x [P, 48, 192]` is (z − mean z)/√(var z + ε) + p_t + v, z a patch in three channels; `y [P]`.
-    Training sequences are of the training classes of `source`, test sequences of its test
-    classes; `out_of_distribution` lists sources of which classes 0 and 1 are told apart. Give
-    `Images` in place of names to spare loading them again, and `labels` to match a trained
-    network. Equal seeds give equal tasks; different seeds are independent.
+    Sequences are of the training and the test classes of `source`; `out_of_distribution` lists
+    sources of which classes 0 and 1 are told apart. Give `Images`, not names, to spare loading, and
+    `labels` to match a trained network. Equal seeds give equal tasks, others independent ones.
 
     >>> task = make_task(0, source="glyphs", examples=6, test_examples=4, out_of_distribution=())
     >>> task.train.x.shape, task.test.y.tolist()
     ((6, 48, 192), [1.0, 1.0, -1.0, -1.0])
     """
-    seed = _inputs.whole("seed", seed, least=0)
-    if isinstance(out_of_distribution, str | Images):
-        raise ValueError(
-            f"out_of_distribution must be a list of sources; got {out_of_distribution!r} alone; "
-            "put it in a list"
-        )
+    seed = _checks.whole("seed", seed, least=0)
+    examples = _checks.whole("examples", examples, least=1)
+    test_examples = _checks.whole("test_examples", test_examples, least=1)
+    labels = label_vectors() if labels is None else _vectors(labels)
+    progress = _checks.flag("progress", progress)
+    others = out_of_distribution
+    if isinstance(others, str | Images) or not isinstance(others, Iterable):
+        problem = f"out_of_distribution must be a list of sources; got {others!r} alone"
+        raise ValueError(f"{problem}; put it in a list, or give () for none")
+    others = tuple(others)
+    # tokens are made in single precision, and kept in double
+    _fits(examples + test_examples * (1 + len(others)), 16)
     images = _load(source, progress)
-    classes = split_classes(images)
-    encoder = Encoder(images, labels)
-    train = draw(images, examples, seed=[seed, 0], classes=classes["train"])
-    test = draw(images, test_examples, seed=[seed, 1], classes=classes["test"])
-    others = {}
-    for number, other in enumerate(out_of_distribution, start=2):
+    classes, encoder = split_classes(images), Encoder(images, labels)
+    train = _split(encoder, draw(images, examples, seed=[seed, 0], classes=classes["train"]))
+    test = _split(encoder, draw(images, test_examples, seed=[seed, 1], classes=classes["test"]))
+    more = {}
+    for number, other in enumerate(others, start=2):
         other = _load(other, progress, classes=(0, 1))
-        if other.source in (images.source, *others):
-            raise ValueError(
-                f"the task has {other.source!r} twice, and its test sets go by their source; "
-                "leave one out, or rename it: dataclasses.replace(images, source=...)"
-            )
+        if other.source in (images.source, *more):
+            problem = f"the task has {other.source!r} twice, and its test sets go by their source"
+            remedy = "leave one out, or rename it: dataclasses.replace(images, source=...)"
+            raise ValueError(f"{problem}; {remedy}")
         sequences = draw(other, test_examples, seed=[seed, number], classes=(0, 1))
-        others[other.source] = _split(Encoder(other, encoder.labels), sequences)
-    return Task(
-        train=_split(encoder, train),
-        test=_split(encoder, test),
-        out_of_distribution=others,
-        labels=encoder.labels,
-        source=images.source,
-    )
+        more[other.source] = _split(Encoder(other, labels), sequences)
+    return Task(train, test, more, labels, images.source)
 
 
 def _load(source, progress, classes=None) -> Images:
@@ -351,48 +316,24 @@ def _load(source, progress, classes=None) -> Images:
     return image_sources.load(source, classes=classes, progress=progress)
 
 
-def _classes(images, classes) -> Int[np.ndarray, "classes"]:
-    """The classes to draw from (all by default), if sequences can be made of them."""
-    total, counts = len(images.names), images.counts
-    listed = list(range(total)) if classes is None else np.ravel(classes).tolist()
-    outside = [c for c in listed if c not in range(total)]
-    if outside:
-        raise ValueError(
-            f"classes must be among the {total} of {images.source}, 0 to {total - 1}; "
-            f"got {outside[:5]}"
-        )
-    if len(listed) < 2:
-        raise ValueError(f"sequences need two classes at least; got {len(listed)}")
-    if len(set(listed)) < len(listed):
-        raise ValueError(f"classes must be different; got {len(listed)}, of which some are equal")
-    listed = np.array(listed, dtype=int)
-    few = listed[counts[listed] < 2]
-    if len(few):
-        raise ValueError(
-            f"a class needs two images at least, one shown and one asked for; class {few[0]} of "
-            f"{images.source} has {counts[few[0]]}: leave it out"
-        )
-    return listed
+def _vectors(labels) -> Float[np.ndarray, "3 dim"]:
+    """v₊, v₋ and v_?, if that is what they are."""
+    try:
+        found = np.array(_checks.array("labels", labels, "vectors dim"))
+        if found.shape != (3, DIM):
+            raise ValueError(f"labels must be [3, {DIM}] (v₊, v₋, v_?); got {found.shape}")
+    except ValueError as error:
+        advice = "take label_vectors(), or the labels that a network was trained with"
+        raise ValueError(f"{error}; {advice}") from None
+    return found
+
+
+def _fits(examples: int, each: int) -> None:
+    """Refuse more tokens than memory holds, where each number of them takes so many bytes."""
+    what = f"{examples:,} sequences of {TOKENS} tokens of dimension {DIM}"
+    _checks.memory(each * examples * TOKENS * DIM, what, "take fewer examples")
 
 
 def _split(encoder, sequences) -> Split:
     x, y = encoder(sequences), sequences.y
     return Split(jnp.asarray(x, dtype=float), jnp.asarray(y, dtype=float), sequences)
-
-
-def _compose(images, rng, first, second, y) -> Sequences:
-    """Choose labels and images for pairs of classes; `y` is the label of the third image."""
-    starts = np.searchsorted(images.labels, np.arange(len(images.names)))
-    counts = images.counts
-    signs = rng.choice([1, -1], size=len(y))
-    third = np.where(signs == y, first, second)
-
-    def pick(of):
-        return rng.integers(counts[of])
-
-    chosen = np.stack([pick(first), pick(second)], axis=1)
-    beside = np.where(signs == y, chosen[:, 0], chosen[:, 1])
-    query = (beside + 1 + rng.integers(counts[third] - 1)) % counts[third]
-    rows = np.stack([starts[first] + chosen[:, 0], starts[second] + chosen[:, 1]], axis=1)
-    rows = np.concatenate([rows, (starts[third] + query)[:, None]], axis=1)
-    return Sequences(rows, signs, y)

@@ -13,8 +13,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from attnpaths import explorer, theory
-from attnpaths.book import EXPLORER_SCRIPT
+from attnpaths.explorer.answers import spelled_stops
 from attnpaths.tasks.markov import make_task
+from book._ext.pages import EXPLORER_SCRIPT
 
 ROOT = "[data-explorer=markov]"
 # all widths, and every value of the others, in settings that share their data where they can
@@ -43,7 +44,7 @@ def page(request, book, server, browser):
 
 def choose(driver, **setting):
     """Move the sliders as a hand would: set the value, and tell by an input event."""
-    stops = explorer.spelled_stops(explorer.STOPS)
+    stops = spelled_stops(explorer.STOPS)
     indices = {name: stops[name].index(value) for name, value in setting.items()}
     driver.execute_script(
         """const root = document.querySelector(arguments[0]);
@@ -121,15 +122,15 @@ def test_it_shows_what_the_library_says(page, setting):
 
 def test_enough_settings_are_compared():
     assert len({json.dumps(setting) for setting in SETTINGS}) >= 20
-    for name, stops in explorer.spelled_stops(explorer.STOPS).items():
+    for name, stops in spelled_stops(explorer.STOPS).items():
         if name != "width":
             assert {setting[name] for setting in SETTINGS} == set(stops)
 
 
 @pytest.mark.parametrize("name", explorer.START)
 def test_every_control_moves_every_picture(page, name):
-    stops = explorer.spelled_stops(explorer.STOPS)[name]
-    start = explorer.spelled_stops({key: [value] for key, value in explorer.START.items()})
+    stops = spelled_stops(explorer.STOPS)[name]
+    start = spelled_stops({key: [value] for key, value in explorer.START.items()})
     start = {key: value for key, [value] in start.items()}
     choose(page, **start)
     before = seen(page)
@@ -197,7 +198,7 @@ def test_it_works_by_keyboard_and_says_its_values(page):
 
 
 def test_the_sentence_is_true(page):
-    stops = explorer.spelled_stops(explorer.STOPS)
+    stops = spelled_stops(explorer.STOPS)
     for width, sigma_perp in itertools.product(stops["width"][:-1:3], stops["sigma_perp"]):
         choose(page, width=width, tokens=30, temperature=0.01, sigma_perp=sigma_perp)
         shown = seen(page)

@@ -1,0 +1,68 @@
+"""Attention of one example, and how much of each token it takes along each path."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attnpaths import _checks
+
+# Query vectors of this many numbers (4 MB) stay in cache; larger blocks of examples run slower.
+_BLOCK = 2**19
+
+
+def queries(layer, x: Float[Array, "tokens dim"]) -> Float[Array, "heads tokens dim"]:
+    """What each token asks of the others: logits are x_s · queries[h, t]."""
+    if isinstance(layer, tuple):
+        w_k, w_q = layer
+        asked = jnp.einsum("td,hgd->htg", x, w_q) / math.sqrt(w_q.shape[1])
+        return jnp.einsum("htg,hgd->htd", asked, w_k)
+    return jnp.einsum("te,hde->htd", x, layer)
+
+
+def layer_attention(layer, x: Float[Array, "keys dim"], at=None) -> Float[Array, "heads keys _"]:
+    """Ω `[H, keys, queries]` of one layer for one example; `at` picks a single query token."""
+    asking = x if at is None else x[at][None]
+    return jax.nn.softmax(jnp.einsum("sd,htd->hst", x, queries(layer, asking)), axis=1)
+
+
+def path_weights(
+    lower: Iterable[Float[Array, "heads keys queries"]], last: Float[Array, "heads keys"]
+) -> Float[Array, "paths keys"]:
+    """How much of each token reaches the readout along each path of one example, `[Π, T]`.
+
+    `last` is what the readout takes of each token through each head of the last layer; `lower`
+    are the matrices Ω of the layers before it, from the second last to the first. The sum of
+    Eq. 7 is done from the readout's side, on vectors over tokens.
+    """
+    reach = last
+    for omega in lower:
+        # the earlier layer's head becomes the slower index
+        reach = jnp.einsum("hst,kt->hks", omega, reach).reshape(-1, omega.shape[1])
+    return reach
+
+
+def check_size(heads: Sequence[int], shape: tuple[int, ...]) -> None:
+    """Refuse features of more paths than memory holds; `shape` is that of x, `[P, T, D]`."""
+    (examples, tokens, dim), paths = shape, math.prod(heads)
+    # the blocks of examples and their union, and the path weights of one example
+    _checks.memory(
+        16 * paths * (examples * dim + tokens),
+        f"the features of {examples:,} examples along {paths:,} paths",
+        "take fewer examples, layers or heads",
+    )
+
+
+def map_examples(function: Callable, x: Float[Array, "examples tokens dim"], numbers: int):
+    """`function` of every example, in blocks that fit the cache; each example takes `numbers`."""
+    blocks = -(-x.shape[0] * numbers // _BLOCK)
+    if blocks == 1:
+        return jax.vmap(function)(x)
+    # equal blocks, the last filled up with zeros, so that only one has to be compiled
+    size = -(-x.shape[0] // min(blocks, x.shape[0]))
+    missing = -x.shape[0] % size
+    filled = jnp.concatenate([x, jnp.zeros_like(x, shape=(missing, *x.shape[1:]))])
+    result = jax.lax.map(jax.vmap(function), filled.reshape(-1, size, *x.shape[1:]))
+    return jax.tree.map(lambda r: r.reshape(-1, *r.shape[2:])[: x.shape[0]], result)

@@ -1,0 +1,120 @@
+"""From the order parameter back to weights: exact draws of V⁰, V and a given the factors.
+
+The posterior touches the weights only through U⁽¹⁾ and V⁰. Given the factors B_ℓ, everything
+else is as in the prior, and V⁰ is the posterior of a linear model:
+
+- V_eff at every level is √N_ℓ A_ℓ O_ℓ, where the rows of O_ℓ are orthonormal and uniform among
+  all such (Haar), independently for each level;
+- V⁽ℓ⁾ʰ obeys the linear equations O_{ℓ+1} V⁽ℓ⁾ʰ = √N_ℓ B_ℓʰ O_ℓ and is Gaussian otherwise;
+- V⁰ reaches the outputs by f = (∏H_ℓ·D)^(−1/2) Σ_π A₁^π (O₁V⁰) ξ^π plus noise of variance 𝒯.
+
+Conditioning is done on a draw from the prior, which is shifted until the equations hold.
+"""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor, cho_solve
+
+from attnpaths import _checks
+from attnpaths.network.weights import Weights, shapes
+from attnpaths.posterior import prior
+from attnpaths.posterior.draws import Posterior
+from attnpaths.problem import Problem, reduce_rows
+from attnpaths.theory.factors import assemble
+
+
+def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
+    """Exact draws of all weights, one network for every draw of the order parameter.
+
+    Draws Θ = (V⁰, V, a) ~ p(Θ | U, Y). Takes what `sample_order_parameter` gave and returns
+    `Weights` with leading axes `[chains, samples]`, whose `empirical_order_parameter`,
+    V_eff V_effᵀ/N, is the draw itself to rounding, and whose distribution is that which
+    `sample_weights` samples. Thin the posterior first when there are more networks than memory
+    (`posterior.thin(10)`).
+
+    >>> from attnpaths.posterior import sample_order_parameter
+    >>> xi = jax.random.normal(jax.random.key(0), (10, 2, 3))
+    >>> draws = sample_order_parameter(xi, jnp.sign(xi[:, 0, 0]), heads=(2,), width=5,
+    ...                                temperature=0.5, seed=0, chains=2, progress=False)
+    >>> weights = complete_weights(draws.thin(100), seed=1)
+    >>> weights.V0.shape, weights.V[0].shape, weights.a.shape
+    ((2, 10, 5, 3), (2, 10, 2, 5, 5), (2, 10, 5))
+    """
+    if not isinstance(posterior, Posterior):
+        raise ValueError(f"posterior must be a Posterior; got {type(posterior).__name__}")
+    if posterior.factors is None:
+        raise ValueError(
+            "posterior must come from sample_order_parameter; that of sample_weights has its "
+            "own weights, in `posterior.weights`"
+        )
+    seed = _checks.whole("seed", seed, least=0)
+    chains, samples = posterior.draws.shape[:2]
+    size = sum(map(math.prod, shapes(posterior.heads, posterior.widths, posterior.xi.shape[2])))
+    _checks.memory(
+        2 * 8 * chains * samples * size,
+        f"{chains} × {samples} networks of {size} weights",
+        "thin the posterior first, as in posterior.thin(10)",
+    )
+    keys = jax.random.split(jax.random.key(seed), chains * samples)
+    flat = jax.tree.map(lambda b: b.reshape(-1, *b.shape[2:]), posterior.factors)
+    weights = _complete(keys, flat, posterior.problem, widths=posterior.widths)
+    return jax.tree.map(lambda w: w.reshape(chains, samples, *w.shape[1:]), weights)
+
+
+@functools.partial(jax.jit, static_argnames="widths")
+def _complete(keys, factors, problem: Problem, *, widths):
+    prior_variance, temperature = problem.prior_variance, problem.temperature
+    sigma = jnp.sqrt(prior_variance)
+    # directions of Y that no path reaches say nothing about the weights
+    rows = reduce_rows(problem)
+    count, paths, dim = rows.xi.shape
+    features, y = rows.xi / math.sqrt(paths * dim), rows.y
+    # in the order of use: a frame for a; a frame and values for every layer; V⁰; noise
+    columns = [level.columns for level in prior.levels(problem.heads, widths)]
+    sizes = [(widths[-1], columns[0])]
+    layers = zip(problem.heads, widths[1:], widths[:-1], strict=True)
+    for shape, c in zip(reversed(list(layers)), columns[1:], strict=True):
+        sizes += [(shape[2], c), shape]
+    sizes += [(widths[0], dim), y.shape]
+
+    def one(key_and_factors):
+        key, B = key_and_factors
+        normal = _normal(key, sizes)
+        frame = _haar(next(normal))
+        a = math.sqrt(widths[-1]) * (B[0] @ frame)[0]
+        V = []
+        for h, b in zip(reversed(problem.heads), B[1:], strict=True):
+            below = _haar(next(normal))
+            width = below.shape[1]
+            wanted = math.sqrt(width) * (b @ below).reshape(h, -1, width)
+            free = sigma * next(normal)
+            V.append(free + frame.T @ (wanted - frame @ free))
+            frame = below
+        A = assemble(B)[-1]
+        seen = jnp.einsum("api,pr->ari", features, A).reshape(count, -1)
+        free = sigma * next(normal)
+        noise = jnp.sqrt(temperature) * next(normal)
+        gap = y - seen @ (frame @ free).ravel() - noise
+        kernel = prior_variance * seen @ seen.T + temperature * jnp.eye(count)
+        shift = prior_variance * seen.T @ cho_solve(cho_factor(kernel, lower=True), gap)
+        V0 = free + frame.T @ shift.reshape(-1, dim)
+        return Weights(V0, tuple(reversed(V)), a)
+
+    return jax.lax.map(one, (keys, factors))
+
+
+def _normal(key, shapes):
+    """Standard normal arrays, from one call, since each takes a second to compile."""
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    parts = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
+    return (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+
+
+def _haar(normal):
+    """Orthonormal rows `[rows, N]`, uniform among all such, from Gaussian columns `[N, rows]`."""
+    basis, upper = jnp.linalg.qr(normal)
+    return (basis * jnp.sign(jnp.diag(upper))[None]).T

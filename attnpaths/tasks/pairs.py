@@ -1,0 +1,46 @@
+"""Pairs of classes: which can make one-shot sequences, and the images chosen for them."""
+
+import numpy as np
+from jaxtyping import Int
+
+from attnpaths.tasks.images import Images
+
+
+def check_source(images) -> None:
+    """Refuse what are no images."""
+    if not isinstance(images, Images):
+        wanted = "images must be Images, as images.load gives"
+        raise ValueError(f"{wanted}; got {type(images).__name__}")
+
+
+def check_classes(images, classes) -> Int[np.ndarray, "classes"]:
+    """The classes to draw from (all by default), if sequences can be made of them."""
+    check_source(images)
+    total, counts = len(images.names), images.counts
+    listed = list(range(total)) if classes is None else np.ravel(classes).tolist()
+    outside = [c for c in listed if c not in range(total)]
+    if outside:
+        wanted = f"classes must be among the {total} of {images.source}, 0 to {total - 1}"
+        raise ValueError(f"{wanted}; got {outside[:5]}")
+    if len(listed) < 2:
+        raise ValueError(f"sequences need two classes at least; got {len(listed)}")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"classes must be different; got {len(listed)}, of which some are equal")
+    listed = np.array(listed, dtype=int)
+    few = listed[counts[listed] < 2]
+    if len(few):
+        wanted = "a class needs two images at least, one shown and one asked for"
+        got = f"class {few[0]} of {images.source} has {counts[few[0]]}"
+        raise ValueError(f"{wanted}; {got}: leave it out")
+    return listed
+
+
+def choose(images: Images, rng, first, second, y):
+    """Images and signs for pairs of classes; `y` is the label of the third image."""
+    starts, counts = np.searchsorted(images.labels, np.arange(len(images.names))), images.counts
+    signs = rng.choice([1, -1], size=len(y))
+    shown = [rng.integers(counts[first]), rng.integers(counts[second])]
+    third, beside = np.where(signs == y, [first, shown[0]], [second, shown[1]])
+    query = (beside + 1 + rng.integers(counts[third] - 1)) % counts[third]
+    rows = [starts[first] + shown[0], starts[second] + shown[1], starts[third] + query]
+    return np.stack(rows, axis=1), signs

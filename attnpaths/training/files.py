@@ -1,0 +1,145 @@
+"""Trained networks on disk: half-precision arrays, no pickle, with their history beside them."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnpaths import _files
+from attnpaths.network import Network, Weights
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained network, its weights, the label vectors it knows, and how it came about.
+
+    `record` holds the settings and command, the validation curve, the final accuracies, the
+    checksum of the images, the versions and the seconds taken.
+    """
+
+    network: Network
+    weights: Weights | None
+    labels: np.ndarray
+    record: dict[str, Any]
+
+
+def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = True) -> None:
+    """Write a network as half-precision arrays to `path` (.npz), its record beside it (.json).
+
+    These are W_K and W_Q `[H, G, D]` of every layer, for logits (W_K x_s)·(W_Q x_t)/√G, its
+    `V [H, N, N]`, then `V0 [N, D]`, `a [N]` and, in full precision, `labels [3, D]`. Without
+    `values`, V, V0 and a are left out: heads are all that the theory needs of a trained network.
+    The file has room for the readout `"mean"` and for heads as pairs (W_K, W_Q), nothing else.
+
+    >>> import tempfile
+    >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")
+    >>> weights = Weights.prior(0, width=5, dim=3, heads=(1,))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_weights(f"{folder}/it.npz", Trained(network, weights, np.ones((3, 3)), {}))
+    ...     load_weights(f"{folder}/it.npz").weights.V0.shape
+    (5, 3)
+    """
+    path, network = Path(path), trained.network
+    if network.readout != "mean" or not all(isinstance(h, tuple) for h in network.heads):
+        kinds = ["pairs" if isinstance(h, tuple) else "products" for h in network.heads]
+        raise ValueError(
+            'only a network with the readout "mean" and heads as pairs (W_K, W_Q) in all layers '
+            f"can be saved; got {network!r}, heads as {', '.join(kinds)}"
+        )
+    weights = trained.weights if values else None
+    if values and weights is None:
+        raise ValueError("there are no weights to save; give values=False to keep the heads alone")
+    arrays = {"labels": np.asarray(trained.labels)}
+    for i, (k, q) in enumerate(network.heads):
+        arrays |= {f"keys{i}": _half(k), f"queries{i}": _half(q)}
+    if weights is not None:
+        arrays |= {"V0": _half(weights.V0), "a": _half(weights.a)}
+        arrays |= {f"V{i + 1}": _half(v) for i, v in enumerate(weights.V)}
+    _files.write_arrays(path, arrays)
+    with _files.replacing(path.with_suffix(".json")) as temporary:
+        temporary.write_text(json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_weights(
+    path: str | os.PathLike,
+    *,
+    layers: int | None = None,
+    heads: int | None = None,
+    key_dim: int | None = None,
+    width: int | None = None,
+) -> Trained:
+    """Read what `save_weights` wrote; sizes that are given must be those of all its layers.
+
+    Gives float64: heads W_K and W_Q `[H, G, D]`, for logits (W_K x_s)·(W_Q x_t)/√G, and `weights`
+    `V0 [N, D]`, `V [H, N, N]`, `a [N]`, or None where the file holds the heads alone.
+
+    >>> import tempfile
+    >>> network = Network([(np.ones((1, 2, 3)), np.ones((1, 2, 3)))], readout="mean")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     heads = Trained(network, None, np.ones((3, 3)), {})
+    ...     save_weights(f"{folder}/it.npz", heads, values=False)
+    ...     load_weights(f"{folder}/it.npz", layers=1).network
+    Network(head_counts=(1,), dim=3, readout='mean')
+    """
+    path = Path(path)
+    beside = path.with_suffix(".json")
+    try:
+        stored = _files.read_arrays(path)
+        arrays = {name: array.astype(np.float64) for name, array in stored.items()}
+        count = sum(name.startswith("keys") for name in arrays)
+        pairs = [(arrays[f"keys{i}"], arrays[f"queries{i}"]) for i in range(count)]
+        network = Network(pairs, readout="mean")
+        labels = arrays["labels"]
+        weights = None
+        if "V0" in arrays:
+            values = tuple(arrays[f"V{i + 1}"] for i in range(count))
+            weights = network.check_weights(Weights(arrays["V0"], values, arrays["a"]))
+        record = json.loads(beside.read_text()) if beside.exists() else {}
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"no weights at {path}; train them with python -m attnpaths.training --out FOLDER"
+        ) from None
+    except _files.UNREADABLE as error:
+        raise ValueError(
+            f"{path} does not hold the weights of a network, or {beside.name} beside it no record: "
+            f"{error}; train with python -m attnpaths.training --out FOLDER, or fetch the file "
+            "again"
+        ) from error
+    found = {
+        "layers": network.layers,
+        "heads": _common(network.head_counts),
+        "key_dim": _common(tuple(keys.shape[1] for keys, _ in pairs)),
+        "width": None if weights is None else _common(weights.widths),
+    }
+    wanted = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width}
+    check_same(path, found, {k: v for k, v in wanted.items() if v is not None})
+    return Trained(network, weights, labels, record)
+
+
+def check_same(path, found: dict, wanted: dict) -> None:
+    """Refuse a file whose settings are not those that are wanted, and name the differences."""
+    differing = {k: v for k, v in wanted.items() if found.get(k) != v}
+    if differing:
+        is_ = ", ".join(f"{k}={found.get(k)}" for k in differing)
+        asked = ", ".join(f"{k}={v}" for k, v in differing.items())
+        raise ValueError(
+            f"{path} is of another network or run: it has {is_} but {asked} was asked for; "
+            "use its settings, or another folder"
+        )
+
+
+def _common(sizes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """The size that all layers have; where they differ, the size of each."""
+    return sizes[0] if len(set(sizes)) == 1 else sizes
+
+
+def _half(array) -> np.ndarray:
+    array = np.asarray(array)
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise ValueError(f"weights up to {np.abs(array).max():g} do not fit in half precision")
+    return half

@@ -1,0 +1,323 @@
+"""The loop: batches, Adam, validation, and a state on disk from which it goes on.
+
+Attention depends on the input alone, so a step can follow the paths: attention first, down to
+the share of each token in each path; the weights, which know nothing of the batch, down to one
+readout vector for each path; then one product. `Model.layered` goes through the layers instead
+and gives the same numbers and gradients, many times more slowly.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib.metadata
+import math
+import os
+import pickle
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tqdm
+
+from attnpaths import _checks
+from attnpaths._files import replacing
+from attnpaths.tasks import images as image_sources
+from attnpaths.tasks import oneshot
+from attnpaths.tasks.images import Images
+from attnpaths.tasks.oneshot import Encoder
+from attnpaths.training.batches import batches_per_epoch, epoch
+from attnpaths.training.files import Trained, check_same, save_weights
+from attnpaths.training.model import Model
+
+# sequences that are evaluated together; validation of the authors' size is 101 batches of 128
+_EVALUATED = 512
+_VALIDATION = 101 * 128
+# what PyTorch raises for damaged checkpoints and for files of another kind
+_UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, struct.error)
+_UNREADABLE += (ValueError, LookupError, TypeError, AttributeError)
+# the numbers that tell apart what is drawn from one seed
+_INITIAL, _VALIDATE, _TEST = 101, 102, 103
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What to train, and how: by default the paper's network of four heads, its way.
+
+    Adam with the authors' learning rate and weight decay (the decay is in their code, not in
+    the paper's text), squared error to ±1. An epoch is every pair of training classes once.
+    """
+
+    layers: int = 2
+    heads: int = 4
+    key_dim: int = 128
+    width: int = 512
+    source: str = "omniglot"
+    epochs: float = 10.0
+    batch: int = 128
+    learning_rate: float = 3e-4
+    weight_decay: float = 5e-5
+    seed: int = 0
+    validate_every: int = 1000
+    validation_examples: int = _VALIDATION
+
+    def __post_init__(self):
+        """Check the arguments."""
+        for name in ("layers", "heads", "key_dim", "width", "batch"):
+            _checks.whole(name, getattr(self, name), least=1)
+        for name in ("validate_every", "validation_examples"):
+            _checks.whole(name, getattr(self, name), least=1)
+        _checks.whole("seed", self.seed, least=0)
+        _checks.number("epochs", self.epochs, above=0.0)
+        _checks.number("learning_rate", self.learning_rate, above=0.0)
+        _checks.number("weight_decay", self.weight_decay, least=0.0)
+
+    @property
+    def command(self) -> str:
+        """The command that trains with these settings, in a folder of your choice."""
+        options = dataclasses.asdict(self).items()
+        words = [f"--{name.replace('_', '-')} {value}" for name, value in options]
+        return " ".join(["python -m attnpaths.training", *words, "--out FOLDER"])
+
+
+def train(
+    settings: Settings,
+    folder: str | os.PathLike,
+    *,
+    images: Images | None = None,
+    checkpoint_every: int = 200,
+    until: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    test_examples: int = 20_000,
+    progress: bool = True,
+) -> Trained | None:
+    """Train, or go on training, in `folder`; returns the best network, or None if stopped early.
+
+    Adam follows the gradient of Σ (f − y)²/B + λ‖Θ‖²/2 on batches `x [B, 48, 192]`, `y [B]`, where
+    λ is `weight_decay` and Θ all weights. The state is written to `folder/checkpoint.pt` every
+    `checkpoint_every` steps, and before returning when step `until` is reached or `stop()` is
+    true. Every batch depends on the seed and its number alone: a run that was interrupted, however
+    roughly, ends with the same weights as one that was not. Longer `epochs` go on from a shorter
+    run. `images`, which must be of `settings.source`, spares loading them.
+
+    >>> import tempfile
+    >>> glyphs = image_sources.load("glyphs", classes=30)
+    >>> sizes = {"layers": 1, "heads": 1, "key_dim": 2, "width": 2}
+    >>> small = Settings(**sizes, source="glyphs", batch=4, validation_examples=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(train(small, folder, images=glyphs, until=2, progress=False))
+    None
+    """
+    checkpoint_every = _checks.whole("checkpoint_every", checkpoint_every, least=1)
+    last = math.inf if until is None else _checks.whole("until", until, least=0)
+    test_examples = _checks.whole("test_examples", test_examples, least=1)
+    progress = _checks.flag("progress", progress)
+    if images is not None and images.source != settings.source:
+        raise ValueError(
+            f"images are of {images.source!r} but settings.source is {settings.source!r}; "
+            f"give Settings(source={images.source!r}), or leave images out"
+        )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if images is None:
+        images = image_sources.load(settings.source, progress=progress)
+    classes = oneshot.split_classes(images)
+    encoder = Encoder(images, oneshot.label_vectors(settings.seed))
+    codes = torch.from_numpy(encoder.codes)
+    per_epoch = batches_per_epoch(len(classes["train"]), settings.batch)
+    if not per_epoch:
+        raise ValueError(
+            f"{len(classes['train'])} training classes make fewer pairs than one batch of "
+            f"{settings.batch}; choose a smaller batch"
+        )
+    total = round(settings.epochs * per_epoch)
+    held_out = oneshot.draw(
+        images,
+        settings.validation_examples,
+        seed=[settings.seed, _VALIDATE],
+        classes=classes["validation"],
+    )
+    # better to know now that the end of training can draw these
+    oneshot.draw(images, test_examples, seed=[settings.seed, _TEST], classes=classes["test"])
+    model = Model(
+        layers=settings.layers,
+        heads=settings.heads,
+        key_dim=settings.key_dim,
+        width=settings.width,
+        seed=int(np.random.SeedSequence([settings.seed, _INITIAL]).generate_state(1)[0]),
+    )
+    adam = torch.optim.Adam(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    checksum = hashlib.md5(images.pixels.tobytes(), usedforsecurity=False).hexdigest()
+    checkpoint = folder / "checkpoint.pt"
+    state = _resume(checkpoint, settings, checksum, model, adam)
+    step, began = state["step"], time.perf_counter() - state["seconds"]
+    if step > total:
+        raise ValueError(
+            f"{checkpoint} has {step} steps already, but epochs={settings.epochs:g} of {per_epoch} "
+            f"steps asks for {total}; ask for more epochs, or train in another folder"
+        )
+
+    def save():
+        state["seconds"] = time.perf_counter() - began
+        _write(checkpoint, settings, checksum, model, adam, state)
+
+    bar = tqdm.tqdm(total=total, initial=step, unit="step", disable=not progress)
+    with bar:
+        batches = iter(())
+        while step < total:
+            if step >= last or stop():
+                save()
+                return None
+            batch = next(batches, None)
+            if batch is None:
+                number, start = divmod(step, per_epoch)
+                batches = epoch(
+                    images,
+                    seed=settings.seed,
+                    number=number,
+                    classes=classes["train"],
+                    batch=settings.batch,
+                    start=start,
+                )
+                batch = next(batches)
+            loss = _step(model, adam, encoder, codes, batch)
+            step = state["step"] = step + 1
+            bar.update()
+            if step % settings.validate_every == 0 or step == total:
+                _validate(model, encoder, held_out, state)
+            if step % 50 == 0:
+                bar.set_postfix(loss=f"{loss:.3f}", best=f"{state['best_accuracy']:.4f}")
+            if step % checkpoint_every == 0 or step == total:
+                save()
+    if not state["best"]:
+        _validate(model, encoder, held_out, state)
+    model.load_state_dict(state["best"])
+    network, weights = model.export()
+    record = {
+        "command": settings.command,
+        "settings": dataclasses.asdict(settings),
+        "steps": step,
+        "steps_per_epoch": per_epoch,
+        "best_step": state["best_step"],
+        "validation": {"steps": state["steps"], "accuracy": state["accuracies"]},
+        "accuracy": _accuracies(model, encoder, images, classes, settings, test_examples),
+        "images_md5": checksum,
+        "attnpaths": importlib.metadata.version("attnpaths"),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "seconds": round(state["seconds"], 1),
+    }
+    trained = Trained(network, weights, encoder.labels, record)
+    save_weights(folder / "weights.npz", trained)
+    return trained
+
+
+def accuracy(
+    model: Model, encoder: Encoder, sequences: oneshot.Sequences
+) -> dict[str, float | int]:
+    """The share p of outputs f `[P]` whose sign is y `[P]`, and its standard error √(p(1 − p)/P).
+
+    >>> glyphs = image_sources.load("glyphs", classes=30)
+    >>> model = Model(layers=1, heads=1, key_dim=2, width=2)
+    >>> accuracy(model, Encoder(glyphs), oneshot.draw(glyphs, 8, seed=0)).keys()
+    dict_keys(['accuracy', 'standard_error', 'examples'])
+    """
+    codes = torch.from_numpy(encoder.codes)
+    right = 0
+    with torch.no_grad():
+        for start in range(0, len(sequences), _EVALUATED):
+            part = sequences[start : start + _EVALUATED]
+            f = model.from_pixels(*_tensors(encoder, part), codes)
+            right += int((torch.where(f > 0, 1, -1).numpy() == part.y).sum())
+    share = right / len(sequences)
+    error = math.sqrt(share * (1 - share) / len(sequences))
+    return {"accuracy": share, "standard_error": error, "examples": len(sequences)}
+
+
+def _step(model, adam, encoder, codes, batch) -> float:
+    adam.zero_grad(set_to_none=True)
+    f = model.from_pixels(*_tensors(encoder, batch), codes)
+    loss = (f - torch.from_numpy(batch.y).to(f.dtype)).square().mean()
+    loss.backward()
+    adam.step()
+    return loss.item()
+
+
+def _tensors(encoder, sequences):
+    return torch.from_numpy(encoder.pixels(sequences)), torch.from_numpy(sequences.orders)
+
+
+def _validate(model, encoder, held_out, state) -> None:
+    now = accuracy(model, encoder, held_out)["accuracy"]
+    state["steps"].append(state["step"])
+    state["accuracies"].append(now)
+    if now > state["best_accuracy"]:
+        best = {name: weight.clone() for name, weight in model.state_dict().items()}
+        state |= {"best": best, "best_accuracy": now, "best_step": state["step"]}
+
+
+def _accuracies(model, encoder, images, classes, settings, examples) -> dict[str, dict]:
+    """On test classes of the same source, and on other sources, or why these are missing."""
+    seed = [settings.seed, _TEST]
+    sequences = oneshot.draw(images, examples, seed=seed, classes=classes["test"])
+    found: dict[str, dict] = {images.source: accuracy(model, encoder, sequences)}
+    for name in ("mnist", "fashion_mnist"):
+        if not image_sources.available(name):
+            found[name] = {"missing": f"no files of {name} on this machine"}
+        else:
+            other = image_sources.load(name, classes=(0, 1), progress=False)
+            sequences = oneshot.draw(other, examples, seed=seed)
+            found[name] = accuracy(model, Encoder(other, encoder.labels), sequences)
+    return found
+
+
+def _resume(path, settings, checksum, model, adam) -> dict[str, Any]:
+    """The state of an interrupted run, with the model and Adam as they were; or a fresh one."""
+    fresh = {"step": 0, "seconds": 0.0, "steps": [], "accuracies": []}
+    fresh |= {"best": {}, "best_accuracy": 0.0, "best_step": 0}
+    if not path.exists():
+        return fresh
+    with _clear_error(path):
+        saved = torch.load(path, weights_only=True)
+        found, images = dict(saved["settings"]), saved["checksum"]
+        state = {name: type(value)(saved["state"][name]) for name, value in fresh.items()}
+    # more epochs do not change a single step of the earlier ones
+    check_same(path, found, dataclasses.asdict(settings) | {"epochs": found.get("epochs")})
+    check_same(path, {"images": images}, {"images": checksum})
+    with _clear_error(path):
+        # the best weights are needed at the end: better to know now that they fit
+        model.load_state_dict(state["best"] or saved["model"])
+        model.load_state_dict(saved["model"])
+        adam.load_state_dict(saved["adam"])
+    return state
+
+
+@contextlib.contextmanager
+def _clear_error(path):
+    try:
+        yield
+    except _UNREADABLE as error:
+        # PyTorch's own words are long, and advise to open the file unsafely
+        why = type(error).__name__
+        raise ValueError(
+            f"{path} is damaged or no checkpoint of this program ({why}); delete it to start anew"
+        ) from error
+
+
+def _write(path, settings, checksum, model, adam, state) -> None:
+    with replacing(path) as temporary:
+        torch.save(
+            {
+                "settings": dataclasses.asdict(settings),
+                "checksum": checksum,
+                "model": model.state_dict(),
+                "adam": adam.state_dict(),
+                "state": state,
+            },
+            temporary,
+        )

@@ -1,0 +1,1 @@
+"""How all this enters pages that ask nothing of other servers: extensions of Sphinx."""

@@ -1,0 +1,1 @@
+"""How wrong is the saddle point at width N?"""

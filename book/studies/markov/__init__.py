@@ -1,0 +1,1 @@
+"""The hidden Markov chains of the paper: what the claims about them rest on."""

@@ -1,0 +1,1 @@
+"""One-shot images: theory, gradient descent and pruning of trained networks."""

@@ -1,0 +1,1 @@
+"""Small standard transformers: does the theory score their heads?"""

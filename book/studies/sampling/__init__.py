@@ -1,0 +1,1 @@
+"""Theory against sampling on the hidden Markov chain."""

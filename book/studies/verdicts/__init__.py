@@ -1,0 +1,1 @@
+"""Every panel and claim of the paper, what we find, and a verdict by rule."""

@@ -1,0 +1,152 @@
+"""The studies that outlast a page, read only if they are fresh.
+
+A part is fresh if it was made by this version of the package and, where it is about a trained
+network, from the heads that are here; and a study if one number of it, computed again now,
+comes out as the file has it.
+"""
+
+import importlib.metadata
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnpaths import empirical_order_parameter, pruning, theory
+from attnpaths.tasks import markov
+from attnpaths.training import Trained, load_weights
+from book.studies import engine
+from book.studies.corrections import run as corrections
+from book.studies.oneshot import run as oneshot
+from book.studies.sampling import run as sampling
+
+
+class StaleResult(RuntimeError):
+    """A result that is missing or was made by something else than what is here."""
+
+
+class Study(Mapping):
+    """The parts of a study by name; `used` collects those that were asked for."""
+
+    def __init__(self, name: str, folder: str | os.PathLike = engine.HERE):
+        """Read the file; nothing is checked until a part is asked for."""
+        self.name, self.used = name, []
+        try:
+            self._held = engine.read(name, folder)
+        except FileNotFoundError as missing:
+            raise StaleResult(str(missing)) from None
+
+    def __getitem__(self, part: str) -> dict[str, Any]:
+        """One part, if it is there and fresh."""
+        if part not in self._held["parts"]:
+            raise self.stale(f"has no part {part!r}")
+        made, here = self.provenance(part)["attnpaths"], importlib.metadata.version("attnpaths")
+        if made != here:
+            raise self.stale(f"has part {part!r} of version {made}, but this is {here}")
+        self.used.append(part)
+        return self._held["parts"][part]
+
+    def __iter__(self):
+        """Names of all parts."""
+        return iter(self._held["parts"])
+
+    def __len__(self) -> int:
+        """How many parts there are."""
+        return len(self._held["parts"])
+
+    def provenance(self, part: str) -> dict[str, Any]:
+        """Where a part came from."""
+        return self._held["provenance"][part]
+
+    def stale(self, why: str) -> StaleResult:
+        """The error that says what to run."""
+        return StaleResult(
+            f"the study {self.name!r} {why}; make it anew with: {engine.command(self.name)}"
+        )
+
+    def agrees(self, what: str, now, held, *, within) -> None:
+        """Raise unless a number, computed now, is what the file holds."""
+        now, held = np.asarray(now, float), np.asarray(held, float)
+        if now.shape != held.shape or not np.all(np.abs(now - held) <= within):
+            raise self.stale(f"holds {what} = {held}, but computed now it is {now}")
+
+    def cost(self, parts: list[str]) -> tuple[float, float]:
+        """Seconds that these parts took, and the most memory, in GiB."""
+        origins = [self.provenance(part) for part in dict.fromkeys(parts)]
+        memory = max(origin["peak_memory_gib"] for origin in origins)
+        return float(sum(origin["seconds"] for origin in origins)), float(memory)
+
+
+def sampled(folder: str | os.PathLike = engine.HERE) -> Study:
+    """Theory against samples on the chains; the theory's side is solved again at N = 10."""
+    study, task = Study("sampling", folder), markov.paper_task()
+    for part in ("exact, N = 10", "weights, N = 10"):
+        saddle = theory.solve(
+            task.network.features(task.train.x),
+            task.train.y,
+            heads=(2, 2),
+            width=10,
+            temperature=sampling.TEMPERATURE,
+        )
+        now = sampling.apart(study[part]["U"], saddle.U)
+        study.agrees(f"U_apart of {part!r}", now, study[part]["U_apart"], within=1e-5)
+    return study
+
+
+def corrected(folder: str | os.PathLike = engine.HERE) -> Study:
+    """How the theory's error falls; one of its distances is measured again."""
+    study = Study("corrections", folder)
+    held = study["fixed P, N = 1024"]
+    now = corrections.distances(corrections.gaussian, 1024, held["examples"], [0])
+    for key in ("U", "f"):
+        error = held[f"{key}_mcse"][0]
+        study.agrees(f"{key}[0] of 'fixed P, N = 1024'", now[key], held[key][:1], within=4 * error)
+    return study
+
+
+class Images(Study):
+    """The one-shot study, whose parts belong to trained networks."""
+
+    def __init__(self, folder: str | os.PathLike = engine.HERE, weights: Path = oneshot.WEIGHTS):
+        """Read the study's file; networks are read when a part needs them."""
+        super().__init__(oneshot.NAME, folder)
+        self._weights, self._checksums = Path(weights), {}
+
+    def __getitem__(self, part: str) -> dict[str, Any]:
+        """One part, if it is there, fresh, and of the network that is here."""
+        found = super().__getitem__(part)
+        here = self._checksum(part.split("_", 1)[1])
+        if found["weights_md5"] != here:
+            made = found["weights_md5"]
+            raise self.stale(f"has part {part!r} of heads {made}, but here are heads {here}")
+        return found
+
+    def trained(self, key: str) -> Trained:
+        """A trained network by its key, such as "2_4"."""
+        path = self._weights / oneshot.NETWORKS[key]
+        if not path.exists():
+            raise StaleResult(
+                f"{path} does not exist; train it with: python -m attnpaths.training --help"
+            )
+        return load_weights(path)
+
+    def _checksum(self, key: str) -> str:
+        if key not in self._checksums:
+            self._checksums[key] = oneshot.heads_md5(self.trained(key))
+        return self._checksums[key]
+
+
+def images(folder: str | os.PathLike = engine.HERE, weights: Path = oneshot.WEIGHTS) -> Images:
+    """The one-shot study; scores and, from the weights that are here, U are computed again."""
+    study = Images(folder, weights)
+    heads = {"2_4": (4, 4), "3_3": (3, 3, 3)}
+    for key, counts in heads.items():
+        held = study[f"theory_{key}"]
+        scores = list(pruning.head_scores(np.asarray(held["U"]), counts).values())
+        study.agrees(f"scores of 'theory_{key}'", scores, held["scores"], within=0.01 * max(scores))
+    values = study.trained("2_4").weights
+    if values is not None:
+        now, held = np.asarray(empirical_order_parameter(values)), study["trained_2_4"]["U"]
+        study.agrees("U of 'trained_2_4'", now, held, within=1e-3 * np.abs(now).max())
+    return study

@@ -1,0 +1,249 @@
+"""The book's own machinery: what it must notice, and when it must run the cells again."""
+
+import re
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from attnpaths import explorer
+from attnpaths.tasks import images
+from book._ext.pages import (
+    EXPLORER_SCRIPT,
+    LIBRARY,
+    SOURCES,
+    accessible_name,
+    cache_folder,
+    figure_html,
+    half_math,
+    keep_executed,
+    source_key,
+    write_explorer,
+)
+from book.studies import engine
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = """---
+jupytext:
+  text_representation:
+    format_name: myst
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+
+# A page
+
+{}
+"""
+CELL = "```{{code-cell}} python\n{}\n```"
+FIGURE = "import plotly.graph_objects as go\ngo.Figure(layout={})"
+
+# what an author may get wrong, and what the build must then say
+MISTAKES = {
+    "cell": (CELL.format("1 / 0"), "Executing notebook failed: CellExecutionError"),
+    "stderr": (CELL.format("import sys; print('!', file=sys.stderr)"), "stderr was found"),
+    "mime": (
+        CELL.format("display({'application/x-none': '1'}, raw=True)"),
+        "skipping unknown output mime type",
+    ),
+    "unnamed": (CELL.format(FIGURE.format("{}")), "no accessible name"),
+    "halfmath": (CELL.format(FIGURE.format("{'title': 'the $x$'}")), "only the math would be"),
+    "equation": ("See {eq}`eq:none`.", "equation not found: eq:none"),
+    "reference": ("See {ref}`none`.", "undefined label: 'none'"),
+    "number": ("See {numref}`fig-none`.", "undefined label: 'fig-none'"),
+    "citation": ("See {cite}`none`.", 'could not find bibtex key "none"'),
+    "link": ("See [it](none.md).", "cross-reference target not found: 'none.md'"),
+    "page": ("It takes {runtime}`none`.", "book/none is no page with code"),
+    "exercise": ("```{solution} none\n```", "undefined label: none"),
+}
+
+
+def build(folder, pages, repository=""):
+    """Build a book of these pages with our settings; give the exit code and the log."""
+    (folder / "book").mkdir(exist_ok=True)
+    for name in ("book/references.bib", "book/favicon.svg"):
+        shutil.copy(ROOT / name, folder / name)
+    settings = (ROOT / "_config.yml").read_text("utf-8")
+    settings, count = re.subn("^  url: .*$", f'  url: "{repository}"', settings, flags=re.MULTILINE)
+    assert count == 1
+    (folder / "_config.yml").write_text(settings, "utf-8")
+    for name, text in pages.items():
+        (folder / "book" / f"{name}.md").write_text(text, "utf-8")
+    first, *rest = pages
+    chapters = "".join(f"  - file: book/{name}\n" for name in rest)
+    toc = f"format: jb-book\nroot: book/{first}\n" + ("chapters:\n" + chapters if rest else "")
+    (folder / "_toc.yml").write_text(toc, "utf-8")
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", "-W", "--keep-going"]
+    run = subprocess.run(
+        [*command, "--all", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return run.returncode, re.sub(r"\x1b\[[\d;]*m", "", run.stdout)
+
+
+@pytest.fixture(scope="session")
+def book_of_mistakes(tmp_path_factory):
+    pages = {name: PAGE.format(text) for name, (text, _) in MISTAKES.items()}
+    return build(tmp_path_factory.mktemp("mistakes"), pages)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_build_stops_at(name, book_of_mistakes):
+    code, log = book_of_mistakes
+    warnings = [line for line in log.splitlines() if ": WARNING: " in line]
+    assert code
+    assert any(MISTAKES[name][1] in line for line in warnings), warnings or log[-3000:]
+
+
+def test_figures_and_explorers_are_drawn_by_the_book(tmp_path):
+    figure = FIGURE.format("{'title': 'A figure'}")
+    shown = f"display({{'{explorer.MIME}': {{'setting': {{'width': 7}}}}}}, raw=True)"
+    # the real grid takes minutes
+    key = source_key(tmp_path / "requirements.txt", [LIBRARY])
+    stored = tmp_path / "_build" / f".explorer-{key}.json"
+    stored.parent.mkdir()
+    stored.write_text('{"seeds":3}', "utf-8")
+    page = PAGE.format(f"{CELL.format(figure)}\n\n{CELL.format(shown)}")
+    code, log = build(tmp_path, {"page": page})
+    assert code == 0, log[-3000:]
+    html = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
+    assert html.count('class="plotly-figure" role="img" aria-label="A figure"') == 1
+    assert html.count('class="explorer-place" data-setting="{&quot;width&quot;: 7}"') == 1
+    for script in ("plotly.min.js", "book.js", EXPLORER_SCRIPT):
+        assert re.search(rf'<script[^>]* src="\.\./_static/{script}', html)
+    script = tmp_path / "_build" / "html" / "_static" / EXPLORER_SCRIPT
+    assert '{"seeds":3}' in script.read_text("utf-8")
+
+
+def test_cells_run_again_for_new_code_only(tmp_path):
+    page = PAGE.format(CELL.format("print(6 * 7)"))
+    code, log = build(tmp_path, {"page": page})
+    assert code == 0, log[-3000:]
+    assert "Executed notebook in" in log
+    code, log = build(tmp_path, {"page": page + "\nMore prose.\n"})
+    assert code == 0
+    assert "Using cached notebook" in log
+    (tmp_path / "requirements.txt").write_text("numpy==0\n")
+    _, log = build(tmp_path, {"page": page})
+    assert "Executed notebook in" in log
+    assert len(list((tmp_path / "_build").glob(".jupyter_cache*"))) == 1
+
+
+def test_a_chapter_that_was_executed_elsewhere_is_shown(tmp_path):
+    (tmp_path / "book").mkdir()
+    page = PAGE.format(CELL.format("print(6 * 7)"))
+    chapter = tmp_path / "book" / "page.md"
+    chapter.write_text(page, "utf-8")
+    output = nbformat.v4.new_output("stream", text="what nbmake saw")
+    cell = nbformat.v4.new_code_cell("print(6 * 7)", outputs=[output])
+    executed = nbformat.v4.new_notebook(cells=[cell])
+    executed.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    keep_executed(tmp_path, chapter, executed, 1.5)
+    code, log = build(tmp_path, {"page": page})
+    assert code == 0, log[-3000:]
+    assert "Using cached notebook" in log
+    html = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
+    assert "what nbmake saw" in html
+    assert "ran in 1.5 s" in html
+    cell.source = "print(1)"
+    with pytest.raises(ValueError, match="run it again"):
+        keep_executed(tmp_path, chapter, executed, 1.5)
+
+
+def test_the_settings_choose_the_cache(tmp_path, monkeypatch):
+    before = cache_folder(tmp_path)
+    monkeypatch.setattr(images, "available", lambda name: name == "mnist")
+    with_digits = cache_folder(tmp_path)
+    monkeypatch.setenv("ATTNPATHS_DATA", "elsewhere")
+    assert len({before, with_digits, cache_folder(tmp_path)}) == 3
+
+
+def test_the_cache_key_follows_library_and_studies(tmp_path):
+    package, studies = tmp_path / "attnpaths", tmp_path / "book" / "studies"
+    requirements = tmp_path / "requirements.txt"
+    (package / "tasks" / "__pycache__").mkdir(parents=True)
+    (package / "explorer").mkdir()
+    (studies / "oneshot" / "weights").mkdir(parents=True)
+    files = [package / "paths.py", package / "tasks" / "markov.py", package / "data.json"]
+    files += [studies / "engine.py", studies / "oneshot" / "results.json"]
+    files += [studies / "oneshot" / "weights" / "net.npz"]
+    for path in [*files, requirements]:
+        path.write_text("a")
+
+    def key():
+        return source_key(requirements, (package, studies))
+
+    first = key()
+    for name in ("book.js", "explorer/explorer.js", "explorer/explorer.css"):
+        (package / name).write_text("layout only")
+    (package / "tasks" / "__pycache__" / "markov.pyc").write_text("x")
+    assert key() == first
+    for path in [*files, requirements]:
+        path.write_text("b")
+        assert key() != first
+        path.write_text("a")
+    assert key() == first
+    files[0].rename(package / "action.py")
+    assert key() != first
+
+
+def test_the_cache_key_is_of_what_cells_import():
+    held = {path for folder in SOURCES for path in folder.rglob("*") if path.is_file()}
+    assert Path(explorer.__file__) in held and Path(engine.__file__) in held
+    assert engine.file("limits") in held
+    assert not any(folder.is_relative_to(ROOT / "book" / "_ext") for folder in SOURCES)
+    assert not any(path.is_relative_to(ROOT / "book" / "_ext") for path in held)
+
+
+def test_a_figure_is_named_by_its_alt_text_or_its_title():
+    title = {"text": "The <b>order</b> parameter"}
+    assert accessible_name({"title": title}) == "The order parameter"
+    assert accessible_name({"title": title, "meta": {"alt": "A matrix"}}) == "A matrix"
+    assert accessible_name({}) == ""
+
+
+def test_a_figure_cannot_break_out_of_its_page():
+    title = {"text": 'a "quoted" </script><script>alert(1)</script>'}
+    html = figure_html({"data": [], "layout": {"title": title}})
+    assert html.count("<script") == 1 + 1  # ours, and the text inside the JSON string
+    assert html.count("</script>") == 1
+    assert 'aria-label="a &quot;quoted&quot; alert(1)"' in html
+
+
+def test_words_beside_math_are_found():
+    layout = {"title": {"text": "$x$ of $y$"}, "xaxis": {"title": {"text": "$N$"}}}
+    assert half_math({"data": [{"name": "at $N$"}], "layout": layout}) == ["at $N$", "$x$ of $y$"]
+    assert half_math({"layout": {"meta": {"alt": "at $N$"}, "title": "5 $"}}) == []
+
+
+def test_the_explorer_s_grid_is_computed_once(tmp_path, monkeypatch):
+    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
+    (tmp_path / "html" / "_static").mkdir(parents=True)
+    script = tmp_path / "html" / "_static" / EXPLORER_SCRIPT
+    calls = []
+    monkeypatch.setattr(explorer, "grid", lambda: calls.append(1) or {"seeds": len(calls)})
+    for _ in range(2):
+        write_explorer(app)
+        assert '"seeds":1' in script.read_text("utf-8")
+    assert len(calls) == 1
+    (tmp_path / "requirements.txt").write_text("numpy==0\n")
+    write_explorer(app)
+    assert '"seeds":2' in script.read_text("utf-8")
+    assert len(list((tmp_path / "_build").iterdir())) == 1
+
+
+def test_an_interrupted_grid_leaves_nothing(tmp_path, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
+    (tmp_path / "html" / "_static").mkdir(parents=True)
+    monkeypatch.setattr(explorer, "grid", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_explorer(app)
+    assert not list(tmp_path.rglob(".explorer-*.json"))
+    assert not list(tmp_path.rglob(EXPLORER_SCRIPT))

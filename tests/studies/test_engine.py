@@ -1,0 +1,111 @@
+"""Studies keep what is done, and say where it came from."""
+
+import json
+
+import numpy as np
+import pytest
+
+from book.studies import engine as results
+
+
+def test_a_part_is_computed_once(tmp_path):
+    calls = []
+
+    def part():
+        calls.append(1)
+        return {"mean": np.float64(1 / 3), "counts": np.arange(2), "name": "a"}
+
+    for _ in range(2):
+        held = results.collect("study", {"one": part}, folder=tmp_path)
+    assert calls == [1]
+    assert held == results.read("study", tmp_path)
+    assert held["provenance"]["one"]["seeds"] == [0]
+    assert held["parts"]["one"] == {"mean": 0.333333, "counts": [0, 1], "name": "a"}
+    results.collect("study", {"one": part}, folder=tmp_path, again=True)
+    assert calls == [1, 1]
+
+
+def test_an_interrupted_study_keeps_what_it_has(tmp_path):
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results.collect("study", {"one": lambda: 1, "two": stop}, folder=tmp_path)
+    assert results.read("study", tmp_path)["parts"] == {"one": 1}
+    results.collect("study", {"two": lambda: 2}, folder=tmp_path)
+    assert results.read("study", tmp_path)["parts"] == {"two": 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    assert list((tmp_path / "study").iterdir()) == [results.file("study", tmp_path)]
+
+
+def test_parts_are_made_again_by_name_or_if_they_are_not_fresh(tmp_path):
+    calls = []
+
+    def parts(*names):
+        return {name: lambda name=name: calls.append(name) or len(calls) for name in names}
+
+    held = results.collect("study", parts("one", "two", "three"), folder=tmp_path)
+    assert held["parts"] == {"one": 1, "two": 2, "three": 3}
+    results.collect("study", parts("one", "two", "three"), folder=tmp_path, again=["two"])
+    assert calls[3:] == ["two"]
+    held = results.collect(
+        "study",
+        parts("one", "two", "three"),
+        fresh=lambda part, found: part != "three" or found != 3,
+        folder=tmp_path,
+    )
+    assert calls[4:] == ["three"]
+    # what cannot be made stays as it is, whatever is asked for
+    kept = parts("one") | {"two": None, "four": None}
+    before = held["parts"]["two"]
+    held = results.collect("study", kept, again=True, folder=tmp_path)
+    assert calls[5:] == ["one"] and held["parts"] == {"one": 6, "two": before}
+    assert held["provenance"].keys() == held["parts"].keys()
+
+
+def test_rows_of_numbers_take_one_line(tmp_path):
+    held = {"U": [[1.5, -2e-9], [3, 4]], "doubts": ["a  b", "c (d)"]}
+    results.collect("study", {"one": lambda: held}, folder=tmp_path)
+    text = results.file("study", tmp_path).read_text("utf-8")
+    assert json.loads(text)["parts"]["one"] == held
+    assert "[ 1.5, -2e-09 ]" in text and "[ 3, 4 ]" in text
+
+
+def test_a_result_that_is_not_finite_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="finite"):
+        results.collect("study", {"one": lambda: [1.0, np.nan]}, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_data_are_refused(tmp_path):
+    results.collect("study", {"one": lambda: 1}, data={"letters": "aa"}, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"letters.*again"):
+        results.collect("study", {"two": lambda: 2}, data={"letters": "bb"}, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"letters.*again"):
+        results.collect("study", {"one": None}, data={"letters": "bb"}, folder=tmp_path, again=True)
+    held = results.collect(
+        "study", {"one": lambda: 3}, data={"letters": "bb"}, folder=tmp_path, again=["one"]
+    )
+    assert held["parts"] == {"one": 3} and held["provenance"]["one"]["data"] == {"letters": "bb"}
+
+
+def test_a_missing_study_says_how_to_make_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"python -m book\.studies\.study\.run"):
+        results.read("study", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["corrections", "limits", "oneshot", "own", "sampling"])
+def test_every_file_says_where_it_came_from(name):
+    held = json.loads(results.file(name).read_text("utf-8"))
+    # parts that were made when studies were part of the library say so
+    commands = (results.command(name), f"python -m attnpaths.results.{name}")
+    assert held["parts"] and held["parts"].keys() == held["provenance"].keys()
+    for origin in held["provenance"].values():
+        assert origin["command"] in commands
+        assert origin["seconds"] >= 0 and origin["attnpaths"] and origin["date"]
+        assert origin["seeds"] and all(isinstance(seed, int) for seed in origin["seeds"])
+
+
+def test_every_file_is_that_of_a_study():
+    found = {path.parent.name for path in results.HERE.glob("*/results.json")}
+    assert found == {"corrections", "limits", "oneshot", "own", "sampling"}

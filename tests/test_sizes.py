@@ -1,0 +1,162 @@
+"""Requests that no machine can serve, and networks without layers, are refused at once."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnpaths import (
+    Network,
+    Problem,
+    Weights,
+    empirical_order_parameter,
+    posterior,
+    pruning,
+    theory,
+)
+from attnpaths import paths as path_names
+from attnpaths.posterior import prior
+
+XI, Y = np.random.default_rng(0).normal(size=(6, 2, 3)), np.array([1.0, -1, 1, -1, 1, -1])
+
+
+@pytest.fixture
+def eight_gigabytes(monkeypatch):
+    """A machine of which the size is known."""
+    sizes, real = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**21}, os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: sizes[name] if name in sizes else real(name))
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+@pytest.mark.parametrize("function", [path_names.paths, path_names.labels])
+def test_paths(function):
+    assert len(function((3,) * 10)) == 3**10
+    message = r"1,000,000,000 paths .* would need [\d.]+ GiB .* the 8\.0 GiB .*; take fewer layers"
+    with pytest.raises(ValueError, match=message):
+        function((1000, 1000, 1000))
+    assert len(function((1000, 1000, 1000), layer=4)) == 1
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_features_of_many_paths():
+    network = Network([np.zeros((3, 50, 50))] * 10, readout=-1)
+    x = np.zeros((5000, 2, 50))
+    weights = Weights.prior(0, width=1, dim=50, heads=network.head_counts)
+    recorded = Network.from_attention([np.full((5000, 3, 2, 2), 0.5)] * 10, x, readout=-1)
+    message = (
+        r"the features of 5,000 examples along 59,049 paths would need [\d.]+ GiB .*; take few"
+    )
+    for make in (
+        lambda: network.features(x),
+        lambda: network.apply_paths(weights, x),
+        lambda: recorded.features(),
+        lambda: recorded.apply_paths(weights),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    # layer by layer there are no paths
+    assert network.apply(weights, x[:2]).shape == (2,)
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_features_are_measured_with_what_making_them_takes():
+    """Twice the result: 5 GiB of features fit on a machine of 8 GiB, but not their making."""
+    network = Network([np.zeros((3, 4, 4))] * 10, readout=-1)
+    examples = 5 * 2**30 // (8 * 3**10 * 4)
+    with pytest.raises(ValueError, match=r"would need 10\.0 GiB of memory"):
+        network.features(np.zeros((examples, 2, 4)))
+
+
+@pytest.mark.parametrize("width", [10**6, (10**6, 10**6, 3), 10**9])
+def test_weights_of_a_huge_network(width):
+    with pytest.raises(
+        ValueError, match=r"weights of width .* GiB of memory.*; take a smaller wid"
+    ):
+        Weights.prior(0, width=width, dim=3, heads=(2, 2))
+
+
+def test_order_parameter_of_many_paths():
+    weights = Weights(np.ones((1, 2)), [np.ones((3, 1, 1))] * 13, np.ones(1))
+    with pytest.raises(ValueError, match=r"order parameter of 1,594,323 paths would need .* GiB"):
+        empirical_order_parameter(weights)
+
+
+def test_prior_draws_of_usual_widths_are_what_they_were():
+    found = prior.draw(jax.random.key(3), (2, 2), (10, 10, 10))[jnp.array([0, 1, -1])]
+    wanted = [-0.6493179681303035, -0.9996786287662006, 1.081537102466934]
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    found = prior.draw(jax.random.key(3), (2,), (10_000, 7))[jnp.array([0, 1, -1])]
+    wanted = [-1.1090444578745873, 0.45031595068114577, -1.0076105488953095]
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("widths", [(10**9,) * 3, (3, 10_001, 5)])
+def test_prior_draws_of_any_width(widths):
+    """Moments of the order parameter: E U⁽¹⁾ = I, and E tr(B Bᵀ) = rows of each factor."""
+    count = 20_000
+
+    @jax.jit
+    def factors(keys):
+        draw = jax.vmap(lambda key: prior.draw(key, (2, 2), widths))(keys)
+        return draw, jax.vmap(lambda z: prior.factors(z, (2, 2), widths))(draw)
+
+    z, B = factors(jax.random.split(jax.random.key(0), count))
+    if min(widths) > 10**6:
+        # coordinates are such that wide networks have N(0, 1) priors
+        np.testing.assert_allclose(z.mean(axis=0), 0, atol=5 / count**0.5)
+        np.testing.assert_allclose(z.std(axis=0), 1, atol=5 / count**0.5)
+    for b in B:
+        mean = jnp.einsum("kij,klj->il", b, b) / count
+        np.testing.assert_allclose(mean, np.eye(len(mean)), atol=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::attnpaths.posterior.DoubtfulSample")
+def test_the_order_parameter_of_a_huge_network_is_sampled():
+    found = posterior.sample_order_parameter(
+        XI,
+        Y,
+        heads=(2,),
+        width=10**9,
+        temperature=0.5,
+        seed=0,
+        chains=2,
+        warmup=50,
+        samples=50,
+        progress=False,
+    )
+    # as wide as that, data cannot move it: the Gaussian process
+    np.testing.assert_allclose(found.draws, np.broadcast_to(np.eye(2), (2, 50, 2, 2)), atol=5e-4)
+    assert float(np.std(found.draws)) > 0
+
+
+SETTING = {"heads": (), "temperature": 1.0}
+NO_LAYERS = {
+    "Network": lambda: Network([], readout=0),
+    "Network.from_attention": lambda: Network.from_attention([], np.ones((2, 3, 4)), readout=0),
+    "Weights.prior": lambda: Weights.prior(0, width=3, dim=2, heads=()),
+    "Weights": lambda: empirical_order_parameter(Weights(np.ones((2, 3)), (), np.ones(2))),
+    "Problem.of": lambda: Problem.of(XI[:, :1], Y, **SETTING),
+    "solve": lambda: theory.solve(XI[:, :1], Y, width=10, **SETTING),
+    "gp_limit": lambda: theory.gp_limit(XI[:, :1], Y, **SETTING),
+    "sweep": lambda: theory.sweep(XI[:, :1], Y, heads=(), widths=[10], temperatures=[1.0]),
+    "sample_order_parameter": lambda: posterior.sample_order_parameter(
+        XI[:, :1], Y, width=10, seed=0, **SETTING
+    ),
+    "paths": lambda: path_names.paths(()),
+    "labels": lambda: path_names.labels([]),
+    "all_heads": lambda: pruning.all_heads(()),
+    "head_scores": lambda: pruning.head_scores([[1.0]], ()),
+    "random_order": lambda: pruning.random_order([], seed=0),
+    "curve": lambda: pruning.curve([[1.0]], [1], heads=(), order=[]),
+    "each_head": lambda: pruning.each_head([[1.0]], [1], heads=()),
+}
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+@pytest.mark.parametrize("call", NO_LAYERS)
+def test_no_layers(call):
+    message = r"(heads|head_counts|omega|weights\.V) must be a list with one entry per layer; got"
+    with pytest.raises(ValueError, match=message):
+        NO_LAYERS[call]()
