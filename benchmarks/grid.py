@@ -24,11 +24,11 @@ def report():
         grid = theory.sweep(
             xi, y, heads=heads, widths=widths, temperatures=temperatures, progress=False
         )
-        return grid.grid
+        return grid
 
     parts, slow, _ = milliseconds(separately, repeats=3)
     grid, fast, _ = milliseconds(together, repeats=3)
-    flat = [theory for row in grid for theory in row]
+    flat = [point for row in grid for point in row]
     apart = max(float(abs(a.U - b.U).max()) for a, b in zip(parts, flat, strict=True))
     rows = [
         [

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from attnpaths import theory
-from attnpaths.adam import LEARNING_RATES
-from attnpaths.results.oneshot import TEMPERATURES, WIDTHS
 from attnpaths.tasks import images as image_sources
 from attnpaths.tasks import oneshot
-from attnpaths.torch_model import Model
+from attnpaths.theory.adam import LEARNING_RATES
+from attnpaths.training.model import Model
 from benchmarks.timing import table
+from book.studies.oneshot.run import TEMPERATURES, WIDTHS
 
 SIZES = {"layers": 2, "heads": 4, "key_dim": 128, "width": 512}
 # Adam runs at one point in the middle of the grid, at a rate that suits it

@@ -10,17 +10,20 @@ import optax
 import optimistix
 import scipy.optimize
 
-from attnpaths import action, theory
+from attnpaths import theory
+from attnpaths.problem import Problem
+from attnpaths.theory import action, factors
+from attnpaths.theory.action import Widths
 from benchmarks.timing import milliseconds, paper_problem, table
 
 HEADS, MOST, HARD_PROBLEMS = (2, 2), 1000, 100
-ORIGIN = jnp.zeros(action.unknowns(HEADS))
+ORIGIN = jnp.zeros(factors.unknowns(HEADS))
 
 
 def value(theta, args):
     """The action as a function of the logarithms and entries of its triangular factors."""
     data, width = args
-    return action.action(action.triangular(theta, HEADS), data, width)
+    return action.action(factors.triangular(theta, HEADS), data, Widths.of(width, len(HEADS)))
 
 
 @functools.partial(jax.jit, static_argnames="kind")
@@ -89,7 +92,11 @@ def hard_problems():
 def converged(theta, data, width):
     """Whether a gradient is below 1e-7 of the size of the terms in it, as tests of `solve` ask."""
     _, gradient, scale = action.value_and_gradient(
-        action.triangular(jnp.asarray(theta), HEADS), ORIGIN, data, width, HEADS
+        factors.triangular(jnp.asarray(theta), HEADS),
+        ORIGIN,
+        data,
+        Widths.of(width, len(HEADS)),
+        HEADS,
     )
     return bool(jnp.max(jnp.abs(gradient)) < 1e-7 * scale)
 
@@ -142,13 +149,7 @@ def report():
 
 
 def _data(xi, y, temperature):
-    return action.prepare(
-        jnp.asarray(xi),
-        jnp.asarray(y),
-        layers=len(HEADS),
-        temperature=jnp.asarray(temperature),
-        prior_variance=jnp.ones(()),
-    )
+    return action.prepare(Problem.of(xi, y, heads=HEADS, temperature=temperature))
 
 
 if __name__ == "__main__":

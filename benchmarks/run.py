@@ -14,17 +14,16 @@ import re
 from pathlib import Path
 
 import jax
-import psutil
 from tqdm import tqdm
 
-from benchmarks import against_adam, grid, growth, live, oneshot, optimisers, sampling
+from benchmarks import against_adam, grid, growth, imports, live, oneshot, optimisers, sampling
 
 HERE = Path(__file__).parent
 TABLES = {
     module.__name__.split(".")[-1]: module
-    for module in (against_adam, grid, growth, sampling, oneshot, live, optimisers)
+    for module in (imports, against_adam, grid, growth, sampling, oneshot, live, optimisers)
 }
-IN_README = ("against_adam", "grid", "growth", "sampling", "oneshot")
+IN_README = ("imports", "against_adam", "grid", "growth", "sampling", "oneshot")
 START, END = "<!-- benchmarks: made by `make bench` -->\n", "<!-- end of benchmarks -->"
 
 
@@ -39,9 +38,10 @@ def machine():
         if Path("/proc/cpuinfo").exists()
         else [platform.processor()]
     )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return (
         f"Measured on {datetime.date.today()}: {names[0]}, {os.cpu_count()} cores, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, Python {platform.python_version()}, "
+        f"{memory / 2**30:.0f} GiB, Python {platform.python_version()}, "
         f"JAX {jax.__version__}."
     )
 

@@ -17,12 +17,15 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import initialize_model
 
-from attnpaths import densities, diagnostics, posterior
-from attnpaths.predictor import check
+from attnpaths import posterior
+from attnpaths.posterior import densities
+from attnpaths.posterior.draws import judged
+from attnpaths.problem import Problem
 from attnpaths.tasks import markov
 from benchmarks.timing import milliseconds, table
 
 WIDTH, TEMPERATURE = 10, 0.01
+WIDTHS = (WIDTH,) * 3
 TESTS = 100
 # steps of a bounded walk with all tokens: 2^6 − 1 leapfrogs each
 STEPS, DEPTH = 4, 6
@@ -85,14 +88,15 @@ def _same_density(task, potential, z):
 
 def weights_density(task):
     """What `sample_weights` samples, with its data."""
-    density = densities.AllWeights(task.network.head_counts, WIDTH, task.network.dim)
+    density = densities.AllWeights(task.network.head_counts, WIDTHS, task.network.dim)
     return density, density.data(problem(task))
 
 
 def problem(task):
     """The checked training set."""
     xi = task.network.features(task.train.x)
-    return check(xi, task.train.y, task.network.head_counts, TEMPERATURE, 1.0)
+    heads = task.network.head_counts
+    return Problem.of(xi, task.train.y, heads=heads, temperature=TEMPERATURE)
 
 
 def run(sample, test):
@@ -104,7 +108,12 @@ def run(sample, test):
         result = jax.block_until_ready(sample())
     took = time.perf_counter() - begin
     f = np.asarray(result.predict(test).draws)
-    return took, float(np.min(result.ess_bulk)), float(np.min(diagnostics.ess_bulk(f))), result
+    return (
+        took,
+        float(np.min(result.ess_bulk)),
+        float(np.min(judged("ess", f, method="bulk"))),
+        result,
+    )
 
 
 def report():
@@ -138,7 +147,7 @@ def report():
     ]
 
     xi, y = problem(task)[:2]
-    order = densities.OrderParameter(task.network.head_counts, WIDTH)
+    order = densities.OrderParameter(task.network.head_counts, WIDTHS)
     kernels = order.data(problem(task))
     z = order.starts(jax.random.key(0), 1)[0]
     _, by_order, _ = gradient(lambda z: order(kernels, z), z)
