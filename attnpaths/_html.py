@@ -12,6 +12,17 @@ from attnpaths import paths
 _LARGEST = 16
 
 
+class Sized:
+    """Tokens `x [P, T, D]` that show their sizes only."""
+
+    x: Any
+
+    def __repr__(self):
+        """Not the numbers, which are many."""
+        examples, tokens, dim = self.x.shape
+        return f"{type(self).__name__}({examples=}, {tokens=}, {dim=})"
+
+
 def text(plain: str) -> str:
     """One line, as it is."""
     return f"<code>{html.escape(plain)}</code>"

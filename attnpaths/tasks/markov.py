@@ -23,17 +23,12 @@ _KEPT = {"all": ((0, 1), (0, 1)), "good": ((0,), (0,)), "good+denoising": ((0, 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Split:
+class Split(_html.Sized):
     """Labelled sequences: tokens `x`, labels `y` = ±1, and the hidden `states` ±1."""
 
     x: Float[Array, "examples tokens dim"]
     y: Float[Array, "examples"]
     states: Int[Array, "examples chain"]
-
-    def __repr__(self):
-        """Sizes only."""
-        examples, tokens, dim = self.x.shape
-        return f"Split({examples=}, {tokens=}, {dim=})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

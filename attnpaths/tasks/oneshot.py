@@ -81,17 +81,12 @@ class Sequences:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Split:
+class Split(_html.Sized):
     """Labelled sequences: tokens `x`, labels `y` = ±1, and the `sequences` they were made of."""
 
     x: Float[Array, "examples tokens dim"]
     y: Float[Array, "examples"]
     sequences: Sequences
-
-    def __repr__(self):
-        """Sizes only."""
-        examples, tokens, dim = self.x.shape
-        return f"Split({examples=}, {tokens=}, {dim=})"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
