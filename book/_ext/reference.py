@@ -172,7 +172,7 @@ def signature(entry: Entry) -> str:
         marks = " ".join(ast.unparse(part) for part in (*node.decorator_list, *node.bases))
         init = [part for part in node.body if getattr(part, "name", "") == "__init__"]
         if "dataclass" in marks or "NamedTuple" in marks:
-            arguments = ", ".join(ast.unparse(p) for p in node.body if isinstance(p, ast.AnnAssign))
+            arguments = ", ".join(_field(p) for p in node.body if isinstance(p, ast.AnnAssign))
         elif init:
             arguments = _arguments(init[0])
     else:
@@ -180,6 +180,12 @@ def signature(entry: Entry) -> str:
         result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     # jaxtyping wants a space before a single axis; a reader does not
     return re.sub(r"' (\w+)'", r"'\1'", f"{node.name}({arguments}){result}")
+
+
+def _field(node: ast.AnnAssign) -> str:
+    """A field of a record; how it is stored, `dataclasses.field(...)`, is no default value."""
+    stored = isinstance(node.value, ast.Call) and "field" in ast.unparse(node.value.func)
+    return ast.unparse(node).split(" = ")[0] if stored else ast.unparse(node)
 
 
 def _arguments(node: ast.FunctionDef) -> str:

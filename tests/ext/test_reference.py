@@ -172,6 +172,12 @@ def test_long_signatures_are_not_lists_of_definitions():
         assert f'<span class="sig-argument">{name},</span>' in context["body"]
 
 
+def test_how_a_field_is_stored_is_not_shown():
+    (sweep,) = [e for e in reference.entries()["attnpaths.theory"] if e.name.endswith(".Sweep")]
+    assert reference.signature(sweep).startswith("Sweep(widths: tuple[float, ...], temperatures: ")
+    assert "field(" not in reference.signature(sweep)
+
+
 def test_citation_and_changelog_name_this_version():
     page = (ROOT / "book" / "changelog.md").read_text("utf-8")
     page += (ROOT / "CHANGELOG.md").read_text("utf-8")
