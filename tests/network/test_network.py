@@ -327,7 +327,7 @@ def good_weights(**changes):
         (good_weights(V0=np.ones((6, 5))), r"weights.V0 is for width 6"),
         (
             good_weights(V=[np.ones((2, 7, 6)), np.ones((1, 7, 7))]),
-            "but weights.V.0. is for width 6",
+            r"weights.V0 is for width 7 but weights.V\[0\] is for width 6",
         ),
         (good_weights(V=np.ones((2, 7, 7))), r"weights.V\[0\] must have 3 axes"),
         (good_weights(V=()), "weights.V must be a list"),
