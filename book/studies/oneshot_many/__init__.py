@@ -1,0 +1,1 @@
+"""One-shot images over many trained networks: theory, transfer and pruning, network by network."""
