@@ -1,43 +1,60 @@
-"""Answers: what the theory says of drawn tasks in one setting, and at all stops of a page."""
+"""Answers: what the theory says of drawn tasks in one setting, by Python.
+
+The page answers the same by itself; its tests hold the two against each other.
+"""
 
 import functools
-import itertools
+import json
 import math
-import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from tqdm.auto import tqdm
 
 from attnpaths import Network, _checks, kernels, theory
-from attnpaths.tasks.markov import make_task
+from attnpaths.tasks.markov import make_task, paper_task
 
-SEEDS = (0, 1, 2, 3, 4)
-HEADS = (2, 2)
-NAMES = ("good", "adversarial (1,2)", "denoising", "adversarial (2,2)")
 # how many principal components of the kernel are shown
 COMPONENTS = 10
-# where the controls stop in a built page; the last width is the GP
-STOPS = {
-    "width": (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, math.inf),
-    "tokens": (10, 20, 30, 40, 50),
-    "temperature": (0.001, 0.01, 0.1, 1.0),
-    "sigma_perp": (0.1, 0.5, 1.0, 2.0, 3.0, 5.0),
+WIDTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, math.inf)
+#: Where the explorer starts, and all that can be set.
+START: dict[str, Any] = {
+    "width": 10,
+    "examples": 100,
+    "temperature": 0.01,
+    "tokens": 30,
+    "sigma_perp": 1,
+    "sigma_parallel": 1,
+    "flip_plus": 0.3,
+    "flip_minus": 0.7,
+    "seed": 0,
+    "tasks": 1,
+    "off": [],
+    "denoising": "random",
 }
-# where they stop in a notebook, where every value in between can be had too
-FINE_STOPS = {
-    "width": (*sorted({round(n) for n in np.geomspace(1, 10_000, 121)}), math.inf),
-    "tokens": tuple(range(2, 51)),
-    "temperature": tuple(float(f"{t:.3g}") for t in np.geomspace(0.001, 1, 61)),
-    "sigma_perp": tuple(round(0.1 * i, 1) for i in range(1, 51)),
+#: From where to where; a width may also be infinite, or "inf".
+RANGES = {
+    "width": (1, 10_000),
+    "examples": (4, 300),
+    "temperature": (0.001, 1),
+    "tokens": (2, 50),
+    "sigma_perp": (0, 5),
+    "sigma_parallel": (0, 5),
+    "flip_plus": (0, 1),
+    "flip_minus": (0, 1),
+    "seed": (0, 2**53 - 1),
+    "tasks": (1, 10),
 }
-START = {"width": 10, "tokens": 30, "temperature": 0.01, "sigma_perp": 1.0}
-MOST_TOKENS = STOPS["tokens"][-1]
+_WHOLE = {"examples", "tokens", "seed", "tasks"}
+# what the authors' data cannot have otherwise
+_PAPER = ("examples", "tokens", "sigma_parallel", "flip_plus", "flip_minus", "tasks")
+_HEADS = ("1.1", "1.2", "2.1", "2.2")
+# what stands in place of a number, and how JSON has it
+_WORDS = {("seed", "paper"): "paper", ("width", "inf"): "inf", ("width", math.inf): "inf"}
 
 
 class Draw(NamedTuple):
@@ -49,22 +66,36 @@ class Draw(NamedTuple):
     test_y: Float[Array, "tests"]
 
 
-@functools.lru_cache(maxsize=2 * len(SEEDS))
-def draw(seed: int, tokens: int, sigma_perp: float) -> Draw:
-    """Draw a task and give its kernels, in arrays whose shapes do not depend on T.
+@functools.lru_cache(maxsize=10)
+def draw(seed: int | str, tokens: int, examples: int, denoising: str, noise: tuple) -> Draw:
+    """Draw a task and give its features, in arrays whose shapes do not depend on T.
 
-    New shapes would have to be compiled, for seconds, each time that a slider moves. So
-    sequences are lengthened to a multiple of ten tokens, by tokens that no head looks at, and
-    ξ to one dimension for all T.
+    `noise` is σ∥, σ⊥ and the two flip probabilities. New shapes would have to be compiled, for
+    seconds, each time that a slider moves. So sequences are lengthened to a multiple of ten
+    tokens, by tokens that no head looks at, and ξ to one dimension for all T.
 
-    >>> draw(0, 7, 1.0).xi.shape == draw(0, 30, 1.0).xi.shape
+    >>> usual = (1.0, 1.0, 0.3, 0.7)
+    >>> some = draw(0, 7, 10, "random", usual), draw(0, 30, 10, "random", usual)
+    >>> some[0].xi.shape == some[1].xi.shape
     True
     """
-    task = make_task(seed, tokens=tokens, sigma_perp=sigma_perp)
+    parallel, perp, *p_flip = noise
+    if seed == "paper":
+        task = paper_task(perp, denoising=denoising)
+    else:
+        task = make_task(
+            int(seed),
+            tokens=tokens,
+            examples=examples,
+            denoising=denoising,
+            sigma_parallel=parallel,
+            sigma_perp=perp,
+            p_flip=(p_flip[0], p_flip[1]),
+        )
     x = np.concatenate([task.train.x, task.test.x])
     network, x = lengthen(task.network, x, -tokens % 10)
     xi = network.features(x)
-    dim, whole = task.network.dim, task.network.dim - tokens + MOST_TOKENS
+    dim, whole = task.network.dim, task.network.dim - tokens + RANGES["tokens"][1]
     # kernels are divided by the dimension; that of the task is meant
     xi = jnp.pad(xi, [(0, 0), (0, 0), (0, max(0, whole - xi.shape[2]))]) * math.sqrt(whole / dim)
     train, test = xi[: len(task.train.y)], xi[len(task.train.y) :]
@@ -96,52 +127,61 @@ def lengthen(network: Network, x, extra: int) -> tuple[Network, np.ndarray]:
     return Network(heads, readout=network.readout), longer
 
 
+def kept(off: list[str]) -> tuple[tuple[int, int], list[int]]:
+    """The numbers of heads that stay when some are `off`, and the paths that these make.
+
+    >>> kept(["1.2"])
+    ((1, 2), [0, 1])
+    """
+    one, two = ([h for h in (1, 2) if f"{layer}.{h}" not in off] for layer in (1, 2))
+    return (len(one), len(two)), [2 * (g - 1) + h - 1 for g in one for h in two]
+
+
 @jax.jit
 def observe(drawn: Draw, U, temperature):
-    """Accuracy and alignment of order parameters `U [n, Π, Π]` at `temperature [n]`."""
-
+    """Predictions and alignment of order parameters `U [n, Π, Π]` at one temperature."""
     one = jnp.ones(())
-    setting = {"temperature": temperature, "prior_variance": one}
+    setting = {"temperature": jnp.full(len(U), temperature), "prior_variance": one}
     predicted = kernels.regress(U, drawn.xi, drawn.y, drawn.test, **setting)
 
     def align(U):
         kernel = kernels.mixed_kernel(U, drawn.xi, drawn.xi, one)
         return kernels.alignment(kernel, drawn.y).overlaps[:COMPONENTS]
 
-    return predicted.accuracy(drawn.test_y), jax.lax.map(align, U)
+    return predicted, jax.lax.map(align, U)
 
 
-@functools.lru_cache(maxsize=4 * len(SEEDS))
-def at_widths(seed: int, tokens: int, sigma_perp: float, temperature: float, widths: tuple) -> dict:
+def at_widths(seed: int | str, setting: dict, widths: tuple) -> dict:
     """What one drawn task gives at each width, and what its good path alone gives."""
-    drawn = draw(seed, tokens, sigma_perp)
-    if len(widths) == 1:
-        setting = {"heads": HEADS, "width": widths[0], "temperature": temperature}
-        U = theory.solve(drawn.xi, drawn.y, **setting).U[None]
-    else:
-        U = theory.sweep(
-            drawn.xi,
-            drawn.y,
-            heads=HEADS,
-            widths=widths,
-            temperatures=[temperature],
-            progress=False,
-        ).U[:, 0]
-    # a network of the good path alone divides by one path, not by four
-    good = np.zeros((1, *U.shape[1:]))
-    good[0, 0, 0] = len(NAMES)
-    U = np.concatenate([U, good])
-    accuracy, alignment = map(np.asarray, observe(drawn, U, np.full(len(U), temperature)))
-    return {
-        "U": U[:-1],
-        "accuracy": accuracy[:-1],
-        "alignment": alignment[:-1],
-        "good": accuracy[-1:],
-    }
+    names = ("sigma_parallel", "sigma_perp", "flip_plus", "flip_minus")
+    noise = tuple(setting[name] for name in names)
+    place = setting["tokens"], setting["examples"], setting["denoising"]
+    whole = draw(seed, *place, noise)
+    heads, paths = kept(setting["off"])
+    drawn = whole._replace(xi=whole.xi[:, paths], test=whole.test[:, paths])
+    temperature = setting["temperature"]
+    U = theory.sweep(
+        drawn.xi,
+        drawn.y,
+        heads=heads,
+        widths=widths,
+        temperatures=[temperature],
+        progress=False,
+    ).U[:, 0]
+    predicted, alignment = observe(drawn, U, temperature)
+    alone = whole._replace(xi=whole.xi[:, :1], test=whole.test[:, :1])
+    good, _ = observe(alone, np.ones((1, 1, 1)), temperature)
+
+    def right(outputs):
+        # compiled, a division by 1000 is a product, and its last digit another one than the page's
+        return np.mean(np.sign(np.asarray(outputs.mean)) == np.asarray(whole.test_y), axis=-1)
+
+    found = {"U": np.asarray(U), "alignment": np.asarray(alignment)}
+    return found | {"accuracy": right(predicted), "good": right(good)}
 
 
 def average(parts: list[dict]) -> dict:
-    """Means over seeds, and standard errors of the accuracies.
+    """Means over tasks, and standard errors of the accuracies.
 
     >>> average([{"accuracy": np.array([0.5])}, {"accuracy": np.array([0.7])}])["error"].round(3)
     array([0.1])
@@ -159,58 +199,75 @@ def average(parts: list[dict]) -> dict:
 
 
 def check(setting: Mapping) -> dict:
-    """Check a setting, and give it with plain numbers.
+    """Check a setting, fill it up from `START`, and give it in plain numbers, as JSON has them.
 
-    >>> check({"width": 10, "tokens": 30, "temperature": 0.01, "sigma_perp": 1})["sigma_perp"]
-    1.0
+    >>> check({"width": math.inf, "seed": 3})["width"]
+    'inf'
     """
-    if set(setting) != set(START):
-        raise ValueError(f"a setting must have {', '.join(START)}; got {', '.join(setting)}")
-    width = math.inf if setting["width"] == "inf" else setting["width"]
-    tokens = _checks.whole("tokens", setting["tokens"], least=2)
-    checked = {
-        "width": float(_checks.number("width", width, least=1, infinite=True)),
-        "tokens": tokens,
-        "temperature": float(_checks.number("temperature", setting["temperature"], above=0)),
-        "sigma_perp": float(_checks.number("sigma_perp", setting["sigma_perp"], least=0)),
-    }
-    if tokens > MOST_TOKENS:
-        raise ValueError(f"tokens must be at most {MOST_TOKENS}; got {tokens}")
-    return checked
+    if not isinstance(setting, Mapping):
+        raise ValueError(f"a setting must be a dict of {', '.join(START)}; got {setting!r}")
+    if unknown := set(map(str, setting)) - set(START):
+        raise ValueError(f"a setting may have {', '.join(START)}; got {', '.join(unknown)}")
+    full, checked = START | dict(setting), {}
+    for name, (least, most) in RANGES.items():
+        value = full[name]
+        if isinstance(value, str | float) and (name, value) in _WORDS:
+            checked[name] = _WORDS[name, value]
+            continue
+        number = (
+            _checks.whole(name, value, least=int(least))
+            if name in _WHOLE
+            else float(_checks.number(name, value, least=least))
+        )
+        if number > most:
+            raise ValueError(f"{name} must be at most {most}; got {value}")
+        # JSON of the page has 1 where Python has 1.0
+        checked[name] = int(number) if number == int(number) else number
+    off = full["off"]
+    known = isinstance(off, list | tuple) and all(isinstance(head, str) for head in off)
+    known = known and set(off) <= set(_HEADS)
+    if not known or {"1.1", "1.2"} <= set(off) or {"2.1", "2.2"} <= set(off):
+        wanted = f"a list of some of {', '.join(_HEADS)}, that leaves one in each layer"
+        raise ValueError(f"off must be {wanted}; got {off!r}")
+    checked["off"] = sorted(set(off))
+    _checks.choice("denoising", full["denoising"], ("random", "uniform"))
+    checked["denoising"] = full["denoising"]
+    wrong = [name for name in _PAPER if checked[name] != START[name]]
+    if checked["seed"] == "paper" and wrong:
+        raise ValueError(f"the authors' data have one {wrong[0]}, {START[wrong[0]]}; give a seed")
+    return {name: checked[name] for name in START}
 
 
 def answers(setting: Mapping) -> Iterator[dict]:
     """Answer a setting, at once from one drawn task and then better and better from all.
 
-    Means over S drawn tasks, as lists: `U [4, 4]`; at the given width and in the GP limit
-    `accuracy [2]`, its `error [2]` = (standard deviation)/√S, 0 for one task, and
-    `alignment [2, 10]`; `good [2]`, the accuracy of the good path alone and its error. The last
-    answer brings the `curve` of accuracy and error against 14 widths, `[14]` each; the ones before
-    lack it.
+    What is not set is as in `START`; `tasks` are drawn from seeds `seed`, `seed + 1`, …. Means
+    over them, as lists: `U [Π, Π]`; at the given width and in the GP limit `accuracy [2]`, its
+    `error [2]` = (standard deviation)/√tasks, 0 for one task, and `alignment [2, 10]`; `good [2]`,
+    the accuracy of the good path alone and its error. The last answer brings the `curve` of
+    accuracy and error against 14 widths, `[14]` each; the ones before lack it.
 
-    >>> first = next(answers(START | {"tokens": 5}))
+    >>> first = next(answers({"tokens": 5, "examples": 10}))
     >>> first["seeds"], len(first["U"]), first["curve"]
     (1, 4, None)
     """
     setting = check(setting)
-    place = setting["tokens"], setting["sigma_perp"], setting["temperature"]
-    width = setting["width"]
-    own, curves = [], []
+    first = setting["seed"]
+    seeds = ["paper"] if first == "paper" else range(first, first + setting["tasks"])
+    own: list[dict] = []
     answer = {"curve": None}
-    for seed in SEEDS:
-        own.append(at_widths(seed, *place, (width, math.inf)))
-        answer = answer | written(setting, average(own), len(own))
+    for seed in seeds:
+        own.append(at_widths(seed, setting, (float(setting["width"]), math.inf)))
+        answer = answer | _written(setting, average(own), len(own))
         yield answer
-    for seed in SEEDS:
-        curves.append(at_widths(seed, *place, STOPS["width"]))
-    curve = average(curves)
+    curve = average([at_widths(seed, setting, WIDTHS) for seed in seeds])
     yield answer | {"curve": {key: curve[key].tolist() for key in ("accuracy", "error")}}
 
 
-def written(setting: dict, mean: dict, seeds: int) -> dict:
+def _written(setting: dict, mean: dict, seeds: int) -> dict:
     """An answer in the words of the front end: the given width first, then the GP."""
     return {
-        "setting": setting | {"width": spelled(setting["width"])},
+        "setting": setting,
         "seeds": seeds,
         "U": mean["U"][0].tolist(),
         "accuracy": mean["accuracy"].tolist(),
@@ -220,50 +277,10 @@ def written(setting: dict, mean: dict, seeds: int) -> dict:
     }
 
 
-def spelled(width: float | int) -> float | int | str:
-    """JSON has no infinity."""
-    return "inf" if math.isinf(width) else width
-
-
-def spelled_stops(stops: Mapping) -> dict:
-    """Stops as the front end takes them."""
-    return {name: [spelled(value) for value in values] for name, values in stops.items()}
-
-
-def grid(progress: bool = True) -> dict:
-    """Answers at every stop, for the built page: nested lists `[tokens][sigma][temperature][…]`.
-
-    Takes minutes. Accuracies and U have nine significant digits, alignments four.
-    """
-    axes = STOPS["tokens"], STOPS["sigma_perp"], STOPS["temperature"]
-    cells = []
-    with tqdm(total=len(SEEDS) * math.prod(map(len, axes[:2])), disable=not progress) as bar:
-        bar.set_description("explorer")
-        for place in itertools.product(*axes[:2]):
-
-            def one(seed, place=place):
-                found = [at_widths(seed, *place, t, STOPS["width"]) for t in axes[2]]
-                bar.update()
-                return found
-
-            # XLA does the work outside of Python's lock
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                parts = list(pool.map(one, SEEDS))
-            cells.extend(average(list(part)) for part in zip(*parts, strict=True))
-    upper = np.triu_indices(len(NAMES))
-    shape = tuple(map(len, axes))
-
-    def table(key, digits):
-        values = np.array([cell[key] for cell in cells])
-        values = values[..., upper[0], upper[1]] if key == "U" else values
-        values = np.array([float(f"{value:.{digits}g}") for value in values.ravel()]).reshape(
-            shape + values.shape[1:]
-        )
-        return values.tolist()
-
-    digits = {"U": 9, "accuracy": 9, "error": 9, "good": 9, "good_error": 9, "alignment": 4}
-    return {
-        "seeds": len(SEEDS),
-        "stops": spelled_stops(STOPS),
-        **{key: table(key, places) for key, places in digits.items()},
-    }
+def store() -> None:
+    """Write what pages show before they have computed anything, front/stored.js."""
+    found = [list(answers(setting))[-1] for setting in (START, START | {"seed": "paper"})]
+    head = "// Made by attnpaths.explorer.answers.store: shown before anything is computed.\n"
+    path = Path(__file__).parent / "front" / "stored.js"
+    text = json.dumps(found, separators=(",", ":"))
+    path.write_text(f"{head}export const STORED = {text};\n", "utf-8")
