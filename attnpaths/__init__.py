@@ -23,17 +23,20 @@ from attnpaths.network import (  # noqa: E402
 from attnpaths.problem import Problem  # noqa: E402
 
 if TYPE_CHECKING:
-    from attnpaths import adapters, explorer, figures, posterior, pruning, tasks, training
+    from attnpaths import adapters, analysis, explorer, figures, posterior, pruning, tasks, training
+    from attnpaths.analysis import analyse
 
     __version__: str
 
 # what takes longer to import, or needs more than the core dependencies: on first use
-_ROOMS = ("adapters", "explorer", "figures", "posterior", "pruning", "tasks", "training")
+_ROOMS = (
+    "adapters", "analysis", "explorer", "figures", "posterior", "pruning", "tasks", "training",
+)  # fmt: skip
 
 __all__ = [
-    "Network", "Problem", "Weights", "__version__", "adapters", "effective_weights",
-    "empirical_order_parameter", "explorer", "figures", "kernels", "paths", "posterior",
-    "pruning", "tasks", "theory", "training",
+    "Network", "Problem", "Weights", "__version__", "adapters", "analyse", "analysis",
+    "effective_weights", "empirical_order_parameter", "explorer", "figures", "kernels", "paths",
+    "posterior", "pruning", "tasks", "theory", "training",
 ]  # fmt: skip
 
 
@@ -41,6 +44,8 @@ def __getattr__(name: str):
     """Import a room of the library when it is first asked for; the version likewise."""
     if name in _ROOMS:
         return importlib.import_module(f"attnpaths.{name}")
+    if name == "analyse":
+        return importlib.import_module("attnpaths.analysis").analyse
     if name == "__version__":
         from importlib import metadata
 

@@ -3,6 +3,7 @@
 import operator
 import os
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,6 +11,9 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+# how far from 1 the attention of a query may sum: exports are often in single precision
+_SUM = 1e-3
 
 
 def is_traced(value) -> bool:
@@ -19,20 +23,37 @@ def is_traced(value) -> bool:
 
 def untensor(value: Any) -> Any:
     """A tensor of PyTorch, with gradients and of any precision, as NumPy's; all else as it is."""
-    return value.detach().cpu().double().numpy() if hasattr(value, "detach") else value
+    if not hasattr(value, "detach"):
+        return value
+    value = value.detach().cpu()
+    return (value.double() if value.is_floating_point() else value).numpy()
+
+
+def masked(value: Any) -> int:
+    """How many numbers masks hide, also those of arrays in a list, which would lose them."""
+    if isinstance(value, list | tuple):
+        return sum(map(masked, value))
+    return int(np.ma.count_masked(value)) if isinstance(value, np.ma.MaskedArray) else 0
 
 
 def array(name: str, value: Any, axes: str) -> Float[Array, "..."]:
     """`value` as a finite float64 array whose axes are named, as in `"examples paths dim"`."""
     names = axes.split()
-    raw: Any = untensor(value)
+    if hidden := masked(value):
+        raise ValueError(
+            f"{name} must not be masked, but {hidden} of its numbers are; leave "
+            "such examples out, or fill them in"
+        )
+    raw: Any = value
     if not (isinstance(value, jax.Array) or is_traced(value)):
         try:
-            raw = np.asarray(raw)
+            raw = np.asarray(untensor(value))
         except ValueError as error:
             raise ValueError(f"{name} must be an array [{axes}]; it is ragged: {error}") from None
-    kind = np.dtype(raw.dtype).kind
-    if kind not in "fiub":
+        except (TypeError, RuntimeError) as error:
+            raise ValueError(f"{name} must be an array [{axes}]; it is none: {error}") from None
+    # bfloat16 and its like are real numbers to JAX alone
+    if not (jnp.issubdtype(raw.dtype, np.number) or raw.dtype == bool) or jnp.iscomplexobj(raw):
         raise ValueError(f"{name} must hold real numbers; got dtype {raw.dtype}")
     if raw.ndim != len(names):
         raise ValueError(
@@ -63,8 +84,11 @@ def number(
     wanted += "" if infinite else " and finite"
     if not is_traced(value):
         try:
+            value = untensor(value)
             plain = np.asarray(value)
-            if plain.dtype.kind not in "fiu":
+            # bfloat16 and its like are real numbers to JAX alone
+            real = jnp.issubdtype(plain.dtype, np.floating) or plain.dtype.kind in "iu"
+            if not real or masked(value):
                 raise TypeError
             shape, plain = plain.shape, plain.astype(np.float64)
         except (TypeError, ValueError):
@@ -82,24 +106,50 @@ def number(
     return jnp.asarray(value, dtype=jnp.float64)
 
 
+def axes_of(value) -> int:
+    """How many axes a list or an array has; −1 where its rows are of different lengths."""
+    if isinstance(value, list | tuple) and any(map(is_traced, value)):
+        # NumPy cannot look into such a list
+        return 1 + max(map(axes_of, value))
+    try:
+        return np.ndim(list(map(untensor, value)) if isinstance(value, list) else untensor(value))
+    except ValueError:
+        return -1
+
+
 def numbers(name: str, value, **limits) -> list[float]:
     """`value` as a non-empty list of numbers, each within the limits that `number` takes."""
-    if np.ndim(value) != 1 or not len(value):
+    if axes_of(value) != 1 or not len(value):
         raise ValueError(f"{name} must be a non-empty list of numbers; got {value!r}")
     return [float(number(f"{name}[{i}]", v, **limits)) for i, v in enumerate(value)]
 
 
-def whole(name: str, value, *, least: int) -> int:
-    """`value` as a Python integer that is at least `least`."""
+def whole(name: str, value, *, least: int, most: int | None = None) -> int:
+    """`value` as a Python integer that is at least `least`, and not larger than `most`."""
+    wanted = f"{name} must be a whole number ≥ {least}"
+    wanted += "" if most is None else f" and ≤ {most}"
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
         result = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be a whole number ≥ {least}; got {value!r}") from None
-    if result < least:
-        raise ValueError(f"{name} must be a whole number ≥ {least}; got {result}")
+        raise ValueError(f"{wanted}; got {value!r}") from None
+    if result < least or (most is not None and result > most):
+        raise ValueError(f"{wanted}; got {result}")
     return result
+
+
+def key(name: str, value) -> Array:
+    """A JAX key of its own, from a whole number that JAX can start from."""
+    return jax.random.key(whole(name, value, least=0, most=2**63 - 1))
+
+
+def path(name: str, value) -> Path:
+    """`value` as the name of a file or folder."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise ValueError(f"{name} must name a file or folder; got {value!r}") from None
 
 
 def flag(name: str, value) -> bool:
@@ -124,6 +174,12 @@ def signs(name: str, value) -> None:
         )
 
 
+def kind(name: str, value, wanted: type) -> None:
+    """Refuse what is not of this kind."""
+    if not isinstance(value, wanted):
+        raise ValueError(f"{name} must be {wanted.__name__}; got {type(value).__name__}")
+
+
 def layers(name: str, value) -> tuple:
     """`value` as a tuple with one entry for each layer, at least one."""
     try:
@@ -140,12 +196,94 @@ def head_counts(name: str, value) -> tuple[int, ...]:
     return tuple(whole(f"{name}[{i}]", h, least=1) for i, h in enumerate(layers(name, value)))
 
 
+def skips(value, layers: int) -> tuple[bool, ...]:
+    """Which layers have a skip: `value` is one bool for all, or one for each."""
+    if isinstance(value, bool | np.bool_):
+        return (bool(value),) * layers
+    if not isinstance(value, tuple | list | np.ndarray) or len(value) != layers:
+        raise ValueError(
+            f"residual must be True, False, or one of them for each of {layers} layers; got "
+            f"{value!r}"
+        )
+    return tuple(flag(f"residual[{i}]", skip) for i, skip in enumerate(value))
+
+
+def skip_widths(widths, residual: tuple[bool, ...]) -> None:
+    """Refuse (N_1, …, N_{L+1}) that change across a skip, which adds input to output."""
+    for i, skip in enumerate(residual if axes_of(widths) else ()):
+        before, after = widths[i], widths[i + 1]
+        if skip and not (is_traced(before) or is_traced(after)) and before != after:
+            raise ValueError(
+                f"layer {i + 1} adds its input to its output, so that both need one width; got "
+                f"width[{i}] = {before} and width[{i + 1}] = {after}; make them equal, or take "
+                "the skip out of `residual`"
+            )
+
+
+def variances(value, layers: int) -> Float[Array, "*kinds"]:
+    """σ² of all weights, or of each kind: V⁰, V, a, or V⁰, V of every layer, a."""
+    if axes_of(value) == 0:
+        return number("prior_variance", value, above=0)
+    if axes_of(value) != 1 or len(value) not in (3, layers + 2):
+        got = f"shape {np.shape(value)}" if axes_of(value) > 0 else f"{value!r}, which is ragged"
+        raise ValueError(
+            f"prior_variance must be a single number larger than 0, three of them for V⁰, V and "
+            f"a, or {layers + 2} for V⁰, V of each of {layers} layers, and a; got {got}"
+        )
+    found = [number(f"prior_variance[{i}]", v, above=0) for i, v in enumerate(value)]
+    return jnp.stack([found[0], *(found[1:-1] * (layers if len(found) == 3 else 1)), found[-1]])
+
+
+def labels(value, examples: int, of: str) -> Float[Array, "..."]:
+    """`value` as labels [examples], or [examples, outputs] for several outputs."""
+    several = axes_of(value) == 2
+    y = array("y", value, "examples outputs" if several else "examples")
+    if len(y) != examples:
+        raise ValueError(f"y must hold one label per example of {of}, {examples}; got {len(y)}")
+    return y
+
+
+def attention(
+    name: str, value, sizes: tuple[int, int] | None = None
+) -> Float[Array, "examples heads keys queries"]:
+    """Attention of one layer: not negative, and what a query puts on all keys sums to 1.
+
+    `sizes` are the examples and tokens of the inputs that it is of, where these are known.
+    """
+    layer = array(name, value, "examples heads keys queries")
+    examples, tokens = sizes or (layer.shape[0], layer.shape[2])
+    if layer.shape[0] != examples or layer.shape[2:] != (tokens, tokens):
+        raise ValueError(
+            f"{name} must be [{examples}, H, {tokens}, {tokens}]{' for these x' if sizes else ''}; "
+            f"got {layer.shape}"
+        )
+    if layer.min() < 0:
+        raise ValueError(
+            f"{name} must not be negative, but goes down to {float(layer.min()):.2g}; "
+            "give attention as it is after the softmax"
+        )
+    off, other = (float(jnp.abs(layer.sum(axis=axis) - 1).max()) for axis in (2, 3))
+    if off > _SUM:
+        hint = "; it does over queries: swap its last two axes" if other <= _SUM else ""
+        raise ValueError(
+            f"{name} must sum to 1 over keys, its second last axis; it is off by up "
+            f"to {off:.2g}{hint}"
+        )
+    return layer
+
+
 def heads(value) -> tuple:
-    """The heads of a network: per layer an array [H, D, D], or a tuple of W_K, W_Q [H, G, D]."""
+    """The heads of a network: per layer an array [H, D, D], or a tuple of W_K, W_Q [H, G, D].
+
+    None is a linear block: one head, by which every token attends to itself.
+    """
     checked = []
     for i, layer in enumerate(layers("heads", value)):
         name = f"heads[{i}]"
-        if isinstance(layer, tuple | list) and len(layer) == 2 and np.ndim(layer[0]) == 3:
+        if layer is None:
+            checked.append(layer)
+            continue
+        if isinstance(layer, tuple | list) and len(layer) == 2 and axes_of(layer[0]) == 3:
             pair = zip(("W_K", "W_Q"), layer, strict=True)
             w_k, w_q = (array(f"{name} {role}", w, "heads features dim") for role, w in pair)
             if w_k.shape != w_q.shape:
@@ -160,7 +298,9 @@ def heads(value) -> tuple:
                 "for query and key weights give the layer as a pair (W_K, W_Q)"
             )
         checked.append(product)
-    dims = [jax.tree.leaves(layer)[0].shape[-1] for layer in checked]
+    dims = [jax.tree.leaves(layer)[0].shape[-1] for layer in checked if layer is not None]
+    if not dims:
+        raise ValueError("heads must hold at least one layer of attention; all are linear blocks")
     if len(set(dims)) > 1:
         raise ValueError(f"heads must act on one token dimension D in all layers; got {dims}")
     return tuple(checked)
@@ -168,13 +308,14 @@ def heads(value) -> tuple:
 
 def by_level(value, layers: int, check: Callable[[str, Any], Any]) -> Any:
     """One width, or the list of (N_1, …, N_{L+1}), each of which passes the check."""
-    if np.ndim(value) == 0:
+    if axes_of(value) == 0:
         return check("width", value)
-    if np.ndim(value) != 1 or len(value) != layers + 1:
+    if axes_of(value) != 1 or len(value) != layers + 1:
+        got = f"shape {np.shape(value)}" if axes_of(value) > 0 else f"{value!r}, which is ragged"
         raise ValueError(
             f"width must be a single number at least 1, or {layers + 1} of them for {layers} "
-            f"layers, (N_1, …, N_{layers + 1}): what enters each layer, and the readout; got shape "
-            f"{np.shape(value)} (for many values at once use jax.vmap or theory.sweep)"
+            f"layers, (N_1, …, N_{layers + 1}): what enters each layer, and the readout; got {got} "
+            "(for many values at once use jax.vmap or theory.sweep)"
         )
     return [check(f"width[{i}]", n) for i, n in enumerate(value)]
 
@@ -187,7 +328,7 @@ def widths(value, layers: int) -> tuple[int, ...]:
 
 def weights(V0, V, a) -> tuple:
     """The weights of a network, each layer of which reads what the one before it gives."""
-    a = array("weights.a", a, "width")
+    a = array("weights.a", a, "outputs width" if np.ndim(a) == 2 else "width")
     V0 = array("weights.V0", V0, "width dim")
     per_layer = enumerate(layers("weights.V", V))
     V = tuple(array(f"weights.V[{i}]", v, "heads width width") for i, v in per_layer)
@@ -195,13 +336,13 @@ def weights(V0, V, a) -> tuple:
     chain = [("weights.V0", V0.shape[0])]
     readers = [(f"weights.V[{i}]", v.shape[2]) for i, v in enumerate(V)]
     chain += [(f"weights.V[{i}]", v.shape[1]) for i, v in enumerate(V)]
-    readers.append(("weights.a", a.shape[0]))
+    readers.append(("weights.a", a.shape[-1]))
     for (name, made), (reader, read) in zip(chain, readers, strict=True):
         if made != read:
             raise ValueError(
                 f"{name} is for width {made} but {reader} is for width {read}; V0 is [N, D], each "
-                "V is [H, N, N] and a is [N]; layers may differ, if each reads what the one "
-                "before it gives"
+                "V is [H, N, N] and a is [N], or [C, N] for C outputs; layers may differ, if each "
+                "reads what the one before it gives"
             )
     return V0, V, a
 
@@ -242,18 +383,23 @@ def memory(needed: int, what: str, remedy: str) -> None:
 
 
 def semidefinite(name: str, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """`matrix`, unless it is not symmetric or has a negative eigenvalue beyond rounding."""
-    if is_traced(matrix):
-        return matrix
-    size = float(jnp.max(jnp.abs(matrix)))
-    skew = float(jnp.max(jnp.abs(matrix - matrix.T)))
-    if skew > 1e-8 * size:
+    """`matrix`, unless it is not symmetric or has a negative eigenvalue beyond rounding.
+
+    Where it is traced, and cannot be refused, it is NaN then.
+    """
+    size = jnp.max(jnp.abs(matrix))
+    skew = jnp.max(jnp.abs(matrix - matrix.T))
+    least = jnp.linalg.eigvalsh(matrix)[0]
+    uneven, negative = skew > 1e-8 * size, ~(least >= -1e-8 * len(matrix) * size)
+    # inside `jit` even what is made of known numbers is traced
+    if is_traced(negative):
+        return jnp.where(uneven | negative, jnp.nan, matrix)
+    if uneven:
         raise ValueError(
             f"{name} must be symmetric; it differs from its transpose by up to {skew:.2g}; "
             f"give ({name} + {name}.T) / 2 if that is meant"
         )
-    least = float(jnp.linalg.eigvalsh(matrix)[0])
-    if least < -1e-8 * len(matrix) * size:
+    if negative:
         raise ValueError(
             f"{name} must be positive semidefinite, as a covariance is; its smallest eigenvalue "
             f"is {least:.2g}"
@@ -261,12 +407,11 @@ def semidefinite(name: str, matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return matrix
 
 
-def representable(result):
-    """`result` of a network, unless its numbers left the range of float64 on the way."""
+def representable(result, what: str = "x and the heads"):
+    """`result`, unless its numbers left the range of float64 on the way."""
     leaves = jax.tree.leaves(result)
     if not any(map(is_traced, leaves)) and not all(bool(jnp.isfinite(r).all()) for r in leaves):
         raise ValueError(
-            "x and the heads are too large: attention logits or outputs overflow float64; "
-            "scale x or the heads down"
+            f"{what} are too large: numbers made from them overflow float64; scale them down"
         )
     return result

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from attnpaths import paths
-
 # larger order parameters would fill the screen
 _LARGEST = 16
 
@@ -54,14 +52,13 @@ def table(values, rows: Sequence[str], columns: Sequence[str], caption: str) -> 
         f"<tr><th>{html.escape(name)}</th>{''.join(map(cell, row))}</tr>"
         for name, row in zip(rows, values, strict=True)
     )
-    caption = f"<caption>{html.escape(caption)}</caption>"
+    caption = f"<caption style='color:inherit'>{html.escape(caption)}</caption>"
     return f"<table>{caption}<tr><th></th>{head}</tr>{body}</table>"
 
 
-def matrix(U, heads: Sequence[int], caption: str) -> str:
+def matrix(U, names: Sequence[str], caption: str) -> str:
     """An order parameter by its paths, unless it is too large to read."""
     U = np.asarray(U)
     if len(U) > _LARGEST:
         return f"<p>{html.escape(caption)}: {len(U)} × {len(U)}, see <code>.U</code></p>"
-    names = paths.labels(heads)
     return table(U, names, names, caption)

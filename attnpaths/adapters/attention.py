@@ -1,8 +1,7 @@
 """What a transformer of PyTorch attends to while it runs, and what it does without some heads."""
 
 import contextlib
-import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,87 +9,98 @@ import torch
 from torch import nn
 
 from attnpaths import _checks
-from attnpaths.pruning import Head, check_heads
-
-_ARGUMENTS = inspect.signature(nn.MultiheadAttention.forward)
-# query, key, value and key_padding_mask come before what a recording asks for
-_BEFORE = list(_ARGUMENTS.parameters).index("need_weights") - 1
+from attnpaths.adapters.calls import Call, Watch, watching
+from attnpaths.pruning.heads import Head
 
 
-def plain(value) -> np.ndarray:
-    """A tensor, or anything like an array, as a NumPy array in float64."""
-    return np.asarray(_checks.untensor(value), float)
+def plain(name: str, value, axes: str) -> np.ndarray:
+    """A tensor, or anything like an array, as a NumPy array in float64 with these axes."""
+    return np.asarray(_checks.array(name, value, axes))
 
 
 class Recording(NamedTuple):
     """What `record_attention` saw, and the module's own `output`.
 
-    `omega` holds one Ω `[P, H, T, T]` per attention layer, keys before queries; `x [P, T, D]` are
-    the tokens that the first of them attended to.
+    `omega` holds one Ω `[P, H, T, T]` per attention layer, keys before queries; `tokens` what each
+    of them attended to, `[P, T, D]` or None where that is not to be seen; `raw` the same before
+    the normalisation that comes first in many layers, or None where there is none.
     """
 
     omega: tuple[np.ndarray, ...]
-    x: np.ndarray
     output: Any
+    tokens: tuple[np.ndarray | None, ...]
+    raw: tuple[np.ndarray | None, ...]
+
+    @property
+    def x(self) -> np.ndarray:
+        """The tokens `[P, T, D]` that the first layer attended to."""
+        if self.tokens[0] is None:
+            raise ValueError(
+                "the first attention layer does not show which tokens it attends to: no module "
+                "around it was given tokens [examples, tokens, dim]; give them yourself"
+            )
+        return self.tokens[0]
 
 
 def record_attention(
-    module: nn.Module, inputs: torch.Tensor | tuple, options: Mapping[str, Any] | None = None
+    module: nn.Module,
+    inputs: torch.Tensor | tuple | Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
 ) -> Recording:
     """Run `module(inputs, **options)` without gradients, and keep its attention matrices.
 
-    A tuple of `inputs` is passed on as several arguments. Works for every `nn.MultiheadAttention`
-    that attends from tokens to themselves, also inside `nn.TransformerEncoder`, with or without
-    masks; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens. Layers must be called in the order
-    in which they are registered, each once: heads would have two names otherwise. Other
-    transformers hand out their attention themselves: see `keys_first`. Gives one Ω
-    `[P, H, T, T]` per layer, and the tokens `x [P, T, D]` that the first layer attended to.
+    A tuple of `inputs` is passed on as several arguments, a dictionary as named ones. Works for
+    every module whose attention is `nn.MultiheadAttention`, also inside `nn.TransformerEncoder`, or
+    PyTorch's `scaled_dot_product_attention`, as in the models of Hugging Face (those that are set
+    to another way of computing attention are set to this one for the moment), with or without
+    masks, rotary positions and shared keys; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens.
+    Layers are numbered as they are called. Gives one Ω `[P, H, T, T]` per layer, in float64
+    whatever the model's precision, and the tokens `x [P, T, D]` that the first layer attended to,
+    after the normalisation where the network normalises first.
 
     >>> from attnpaths import Network
     >>> encoder = nn.TransformerEncoderLayer(6, 2, dropout=0.0, batch_first=True)
     >>> seen = record_attention(encoder, torch.randn(5, 4, 6))
-    >>> Network.from_attention(seen.omega, seen.x, readout=-1)
-    Attended(head_counts=(2,), examples=5, tokens=4, dim=6, readout=-1)
+    >>> Network.from_attention(seen.omega, seen.x, readout=-1, residual=True)
+    Attended(head_counts=(2,), examples=5, tokens=4, dim=6, readout=-1, residual=(True,))
     """
-    layers = multihead(module)
+    check_module(module)
     if any(m.training and _dropout(m) > 0 for m in module.modules()):
         raise ValueError(
             f"{type(module).__name__} is in training mode with dropout, so its attention is "
             "random; call module.eval() first"
         )
-    seen, asked = [], {}
+    seen: list[Call] = []
+    with watching(Watch(module, keep=seen.append)), torch.no_grad():
+        if isinstance(inputs, Mapping):
+            output = module(**inputs, **(options or {}))
+        else:
+            arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+            output = module(*arguments, **(options or {}))
+    if not seen:
+        raise ValueError(
+            f"{type(module).__name__} ran, but called neither torch.nn.MultiheadAttention nor "
+            "torch.nn.functional.scaled_dot_product_attention; give its attention matrices to "
+            "keys_first, or its weights as a list of Layer.from_linear(...)"
+        )
+    omega = keys_first([call.weights for call in seen])
+    shapes = {(len(layer), layer.shape[2]) for layer in omega}
+    if len(shapes) > 1:
+        raise ValueError(
+            "all attention layers must see the same examples and tokens, but [examples, tokens] "
+            f"are {sorted(shapes)}; paths run through layers of one sequence"
+        )
+    (sizes,) = shapes
+    tokens = tuple(_fitting(call.tokens, sizes) for call in seen)
+    return Recording(omega, output, tokens, tuple(_fitting(call.raw, sizes) for call in seen))
 
-    def ask(layer, args, kwargs):
-        given = _ARGUMENTS.bind(layer, *args, **kwargs)
-        given.apply_defaults()
-        asked[layer] = dict(given.arguments)
-        after = dict(list(given.arguments.items())[1 + _BEFORE :])
-        return args[:_BEFORE], kwargs | after | {
-            "need_weights": True,
-            "average_attn_weights": False,
-        }
 
-    def keep(layer, args, kwargs, output):
-        given, (result, weights) = asked[layer], output
-        seen.append((layer, given["query"].detach(), given["key"].detach(), weights))
-        # the module goes on with what it asked for itself
-        if not given["need_weights"]:
-            return result, None
-        return result, weights.mean(dim=-3) if given["average_attn_weights"] else weights
-
-    arguments, mha = inputs if isinstance(inputs, tuple) else (inputs,), torch.backends.mha
-    with contextlib.ExitStack() as undo, torch.no_grad():
-        # PyTorch's fast path has no place for hooks
-        undo.callback(mha.set_fastpath_enabled, mha.get_fastpath_enabled())
-        mha.set_fastpath_enabled(False)
-        for layer in layers:
-            undo.callback(layer.register_forward_pre_hook(ask, with_kwargs=True).remove)
-            undo.callback(layer.register_forward_hook(keep, with_kwargs=True, prepend=True).remove)
-        output = module(*arguments, **(options or {}))
-    _check_calls(module, seen, layers)
-    first, tokens = seen[0][:2]
-    x = plain(tokens if first.batch_first else tokens.transpose(0, 1))
-    return Recording(keys_first([attention for *_, attention in seen]), x, output)
+def _fitting(tokens: torch.Tensor | None, sizes: tuple[int, int]) -> np.ndarray | None:
+    """Tokens `[P, T, D]` as an array; None if they are others than those of attention."""
+    if tokens is None or sizes not in (tuple(tokens.shape[:2]), tuple(tokens.shape[1::-1])):
+        return None
+    tokens = tokens if tuple(tokens.shape[:2]) == sizes else tokens.transpose(0, 1)
+    return plain("tokens", tokens, "examples tokens dim")
 
 
 def keys_first(attentions: Iterable) -> tuple[np.ndarray, ...]:
@@ -107,98 +117,94 @@ def keys_first(attentions: Iterable) -> tuple[np.ndarray, ...]:
     return tuple(layer.swapaxes(2, 3) for layer in _matrices("attentions", attentions))
 
 
-def with_residual(omega: Iterable) -> tuple[np.ndarray, ...]:
-    """Attention with one more head in every layer, the last: the residual stream.
+@contextlib.contextmanager
+def gated_heads(module: nn.Module, gates: Mapping[Head, Any]) -> Iterator[nn.Module]:
+    """For the length of a `with` block, what these heads put out is multiplied by a factor.
 
-    A layer that adds its input to its output has a way past attention, on which each token
-    stays where it is. As a head this is Ω_st = δ_st. Takes L arrays `[P, H, T, T]` and gives L
-    arrays `[P, H + 1, T, T]`.
+    A layer puts out Σ_h m_h Oʰ zʰ plus a bias, where Oʰ `[D, G]` are the head's columns of the
+    output projection; m_h = 1 if it is not given. Heads are named (layer, head) from 1, layers
+    as they are called, as in `record_attention`. A factor may be a tensor of no axes that has a
+    gradient: ∂loss/∂m_h is how much the loss feels the head. The module's weights stay as they
+    are.
 
-    >>> [layer.shape for layer in with_residual([np.full((5, 2, 4, 4), 0.25)])]
-    [(5, 3, 4, 4)]
+    >>> layer, x = nn.MultiheadAttention(6, 2, bias=False), torch.randn(4, 5, 6)
+    >>> with gated_heads(layer, {(1, 1): 2.0, (1, 2): 2.0}), torch.no_grad():
+    ...     twice = layer(x, x, x)[0]
+    >>> bool(torch.allclose(twice, 2 * layer(x, x, x)[0], atol=1e-6))
+    True
     """
-    layers = _matrices("omega", omega)
-    stay = [np.broadcast_to(np.eye(len(w[0, 0])), (len(w), 1, *w.shape[2:])) for w in layers]
-    return tuple(np.concatenate(pair, axis=1) for pair in zip(layers, stay, strict=True))
+    check_module(module)
+    if not isinstance(gates, Mapping):
+        raise ValueError(f"gates must map (layer, head) to a factor; got {type(gates).__name__}")
+    named = {_head(head): _factor(head, factor) for head, factor in gates.items()}
+    with watching(Watch(module, gates=named)):
+        yield module
 
 
 @contextlib.contextmanager
-def without_heads(module: nn.Module, heads: Iterable[Head]):
+def without_heads(module: nn.Module, heads: Iterable[Head]) -> Iterator[nn.Module]:
     """For the length of a `with` block, `module` without what these heads put out.
 
-    Heads are named (layer, head) from 1, as in `attnpaths.pruning`; layers are the
-    `nn.MultiheadAttention`s of `module.modules()`, as in `record_attention`. A layer puts out
-    Σ_h Oʰ zʰ plus a bias, where Oʰ `[D, G]` are the head's columns of the output projection:
-    Oʰ = 0 inside the block, and what it was after it.
+    Heads are named (layer, head) from 1, as in `attnpaths.pruning`, layers as they are called, as
+    in `record_attention`. A layer puts out Σ_h Oʰ zʰ plus a bias, where Oʰ `[D, G]` are the head's
+    columns of the output projection: inside the block it is as if Oʰ = 0. Works for all that
+    `record_attention` does. A head that the network does not have is refused when it runs.
 
     >>> layer, x = nn.MultiheadAttention(6, 2), torch.randn(4, 5, 6)
     >>> with without_heads(layer, [(1, 1), (1, 2)]):
     ...     bool((layer(x, x, x)[0] == 0).all())
     True
     """
-    layers = multihead(module)
-    heads = check_heads(heads, [layer.num_heads for layer in layers])
-    before = [layer.out_proj.weight.detach().clone() for layer in layers]
     try:
-        with torch.no_grad():
-            for i, h in heads:
-                size = layers[i - 1].head_dim
-                layers[i - 1].out_proj.weight[:, (h - 1) * size : h * size] = 0
+        named = [_head(head) for head in heads]
+    except TypeError:
+        raise ValueError(f"heads to name must be pairs (layer, head); got {heads!r}") from None
+    with gated_heads(module, dict.fromkeys(named, 0.0)):
         yield module
-    finally:
-        with torch.no_grad():
-            for layer, weight in zip(layers, before, strict=True):
-                layer.out_proj.weight.copy_(weight)
+
+
+def _head(head) -> Head:
+    """A name (layer, head) as two whole numbers, or a ValueError."""
+    if np.shape(head) != (2,) or any(int(n) != n or n < 1 for n in head):
+        raise ValueError(f"a head is named (layer, head), both from 1; got {head!r}")
+    return int(head[0]), int(head[1])
+
+
+def _factor(head, factor):
+    """What a head is multiplied by: a tensor as it is, for its gradient, if it is one number."""
+    _checks.number(f"gates[{head}]", factor, least=-np.inf)
+    return factor
+
+
+def check_module(module) -> None:
+    """Refuse what is no module."""
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"module must be a torch.nn.Module; got {type(module).__name__}")
 
 
 def multihead(module: nn.Module) -> list[nn.MultiheadAttention]:
     """The attention layers of a module, or a ValueError that says how else to bring them."""
-    if not isinstance(module, nn.Module):
-        raise ValueError(f"module must be a torch.nn.Module; got {type(module).__name__}")
+    check_module(module)
     found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
     if not found:
         raise ValueError(
             f"{type(module).__name__} has no torch.nn.MultiheadAttention in it; give its weights "
-            "as a list of Layer.from_linear(...), or its attention matrices to keys_first"
+            "as a list of Layer.from_linear(...), or record its attention"
         )
     return found
 
 
 def _matrices(name, value) -> list[np.ndarray]:
     """One array `[P, H, T, T]` per layer, checked."""
-    layers = [plain(layer) for layer in _checks.layers(name, value)]
+    axes = "examples heads tokens tokens"
+    given = enumerate(_checks.layers(name, value))
+    layers = [plain(f"{name}[{i}]", layer, axes) for i, layer in given]
     for i, layer in enumerate(layers):
-        if layer.ndim != 4 or layer.shape[2] != layer.shape[3]:
+        if layer.shape[2] != layer.shape[3]:
             raise ValueError(
                 f"{name}[{i}] must be [examples, heads, tokens, tokens]; got {layer.shape}"
             )
     return layers
-
-
-def _check_calls(module, seen, registered) -> None:
-    """Self-attention of layers with one number, among the calls and in `module.modules()`."""
-    called = [layer for layer, *_ in seen]
-    if not called:
-        raise ValueError("the module ran, but called none of its attention layers")
-    if called != registered[: len(called)]:
-        name = {layer: name for name, layer in module.named_modules()}
-        raise ValueError(
-            f"attention layers were called in the order {[name[m] for m in called]} but are "
-            f"registered as {[name[m] for m in registered]}, so that layer numbers would not fit; "
-            "register layers in the order of use, each for one use, or wrap the module in one "
-            "that first registers an nn.ModuleList of its layers in that order"
-        )
-    for i, (_, query, key, _) in enumerate(seen, start=1):
-        if query.ndim != 3:
-            raise ValueError(
-                f"attention layer {i} got an input of shape {tuple(query.shape)}; give a batch, "
-                "[examples, tokens, dim]"
-            )
-        if query.shape != key.shape or not torch.equal(query, key):
-            raise ValueError(
-                f"attention layer {i} attends from one sequence to another; paths need "
-                "self-attention, where queries and keys are the same tokens"
-            )
 
 
 def _dropout(module) -> float:

@@ -39,9 +39,12 @@ class Layer:
 
     def __post_init__(self):
         """Make tensors and lists arrays."""
-        for name in ("query", "key", "value", "query_bias"):
+        axes = {"query": "heads features dim", "key": "heads features dim"}
+        axes |= {"value": "heads width width", "query_bias": "heads features"}
+        for name, named in axes.items():
             given = getattr(self, name)
-            object.__setattr__(self, name, None if given is None else plain(given))
+            if given is not None or name in ("query", "key"):
+                object.__setattr__(self, name, plain(name, given, named))
 
     @classmethod
     def from_linear(cls, query, key, value=None, output=None, *, heads: int, scale=None) -> "Layer":
@@ -69,6 +72,7 @@ class Layer:
     @classmethod
     def from_multihead(cls, module: nn.MultiheadAttention) -> "Layer":
         """A layer from PyTorch's own attention, whose logits have the factor 1/√G."""
+        _checks.kind("module", module, nn.MultiheadAttention)
         if module.bias_k is not None or module.add_zero_attn:
             raise ValueError(
                 "this MultiheadAttention adds a key that is no token (add_bias_kv or "
@@ -90,7 +94,7 @@ def network_from_torch(layers, readout: int | str, *, constant: bool = False) ->
     """The network whose heads are those of `layers`, all attending to the bare tokens.
 
     `layers` is a module, of which every `nn.MultiheadAttention` is a layer, in the order of
-    `module.modules()`, which should be that of use: `record_attention` refuses any other. Or it is
+    `module.modules()`, which should be that of use, by which `record_attention` counts. Or it is
     a list of such and of `Layer`s. Logits are Eq. 3 with W = W_Kᵀ W_Q/√G, where W_K and W_Q are
     `[H, G, D]`. A query bias has no place in it and is refused, unless `constant`: then the network
     reads tokens with a 1 appended, `np.pad(x, [(0, 0), (0, 0), (0, 1)], constant_values=1)`, whose
@@ -101,7 +105,7 @@ def network_from_torch(layers, readout: int | str, *, constant: bool = False) ->
     >>> network_from_torch(stack, readout=-1)
     Network(head_counts=(2, 3), dim=6, readout=-1)
     """
-    heads = []
+    heads, constant = [], _checks.flag("constant", constant)
     for i, layer in enumerate(_layers(layers), start=1):
         query, key = layer.query, layer.key
         if constant:
@@ -164,17 +168,21 @@ def _projection(name, given, heads=1) -> tuple[np.ndarray, np.ndarray]:
             f"{type(given).__name__}; for a Conv1D, as in GPT-2, give .weight.T, which leaves its "
             "bias out, or copy both into an nn.Linear"
         )
-    weight = plain(given.weight if has_bias else given)
-    weight = weight[None] if weight.ndim == 1 else weight
-    weight = np.asarray(_checks.array(name, weight, "outputs inputs"))
+    weight = given.weight if has_bias else given
+    weight = weight[None] if getattr(weight, "ndim", 0) == 1 else weight
+    weight = plain(name, weight, "outputs inputs")
     if len(weight) % heads:
         raise ValueError(f"{name} has {len(weight)} outputs, not a multiple of {heads=}")
     bias = given.bias if has_bias else None
-    return weight, np.zeros(len(weight)) if bias is None else plain(bias)
+    if bias is None:
+        return weight, np.zeros(len(weight))
+    return weight, plain(f"the bias of {name}", bias, "outputs")
 
 
 def _values(value, output, heads) -> tuple[np.ndarray | None, str]:
     """One matrix for each head, from states to states; or None, and why."""
+    if value is None and output is not None:
+        raise ValueError("output takes values back to states, and there are none; give value too")
     if value is None:
         return None, Layer.obstacle
     (v, b_v), offset = _projection("value", value, heads), np.zeros(1)

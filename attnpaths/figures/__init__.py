@@ -10,7 +10,7 @@ from attnpaths import _extras
 _extras.require("plotly", "figures", "attnpaths.figures")
 
 from attnpaths.figures.model import attention_maps, chain, one_path, path_count, path_tokens  # noqa: E402
-from attnpaths.figures.style import PATH_COLOURS, with_slider  # noqa: E402
+from attnpaths.figures.style import PATH_COLOURS, with_choice, with_slider  # noqa: E402
 from attnpaths.figures.theory import accuracy_against_width, order_parameters  # noqa: E402
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "order_parameters",
     "path_count",
     "path_tokens",
+    "with_choice",
     "with_slider",
 ]

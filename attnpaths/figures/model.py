@@ -7,7 +7,16 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba, signed
+from attnpaths.figures.style import (
+    ACCENT,
+    BAR,
+    NEUTRAL,
+    OPPOSITE,
+    PATH_COLOURS,
+    named,
+    rgba,
+    signed,
+)
 
 
 def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
@@ -43,7 +52,7 @@ def chain(states: ArrayLike, tokens: ArrayLike) -> go.Figure:
         zmin=-largest,
         zmax=largest,
         colorscale=signed(1.0),
-        showscale=False,
+        colorbar=BAR | {"len": 0.66, "y": 0, "yanchor": "bottom"},
         hovertemplate="token %{x}, feature %{y}: %{z:.2f}<extra></extra>",
     )
     figure.update_yaxes(row=1, col=1, title="state", tickvals=[-1, 1], ticktext=["−", "+"])
@@ -88,7 +97,9 @@ def attention_maps(maps: Mapping[str, ArrayLike]) -> go.Figure:
             zmin=0,
             zmax=1,
             colorscale=faint(),
-            showscale=False,
+            # one for all, which have one scale
+            showscale=i == 0,
+            colorbar=BAR | {"tickvals": [0, 0.5, 1]},
             hovertemplate="key %{y}, query %{x}: %{z:.3f}<extra></extra>",
         )
     frame = {"showgrid": False, "zeroline": False, "showline": True, "mirror": True}
@@ -164,7 +175,7 @@ def one_path(first: ArrayLike, last: ArrayLike, name: str) -> go.Figure:
         zmin=0,
         zmax=1,
         colorscale=faint(),
-        showscale=False,
+        colorbar=BAR | {"len": 0.5, "y": 1, "yanchor": "top", "tickvals": [0, 0.5, 1]},
         hovertemplate="key %{y}, query %{x}: %{z:.3f}<extra></extra>",
     )
     for row, heights in ((2, last), (3, arrived)):

@@ -15,6 +15,8 @@ PATH_COLOURS = {
 ACCENT, OPPOSITE, NEUTRAL = (31, 119, 190), (213, 94, 0), (128, 136, 144)
 # where a legend takes no width, which a narrow page does not have
 ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+# a colour bar that leaves the width to the picture
+BAR = {"thickness": 10, "outlinewidth": 0, "xpad": 4}
 
 
 def named(figure: go.Figure, alt: str) -> go.Figure:
@@ -66,4 +68,18 @@ def with_slider(figures: Mapping[str, go.Figure], label: str, active: int = 0) -
     whole.update_layout(
         sliders=[{"active": active, "currentvalue": {"prefix": f"{label}: "}, "steps": steps}]
     )
+    return whole
+
+
+def with_choice(figures: Mapping[str, go.Figure], label: str, active: int = 0) -> go.Figure:
+    """The same as `with_slider`, for kinds of something, which have no order. Takes no array.
+
+    In the book the stops are buttons; in a notebook they are Plotly's slider.
+
+    >>> flat, tall = (named(go.Figure(go.Bar(y=[y])), f"A bar of {y}") for y in (1, 9))
+    >>> with_choice({"flat": flat, "tall": tall}, "shape").layout.sliders[0].name
+    'choice'
+    """
+    whole = with_slider(figures, label, active)
+    whole.layout.sliders[0].name = "choice"
     return whole

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba, signed
+from attnpaths.figures.style import ABOVE, ACCENT, BAR, NEUTRAL, OPPOSITE, named, rgba, signed
 
 Numbers = ArrayLike | Sequence
 
@@ -116,13 +116,13 @@ def weight_density(grid: Numbers, density: Numbers, average: float) -> go.Figure
         zmin=0,
         zmax=1,
         colorscale=[[0, rgba(ACCENT, 0.0)], [1, rgba(ACCENT)]],
-        showscale=False,
+        colorbar=BAR | {"tickvals": [0, 1], "ticktext": ["0", "peak"]},
         hovertemplate="a = %{x:.1f}, v = %{y:.1f}: %{z:.2f} of the peak<extra></extra>",
     )
     frame = {"showgrid": False, "zeroline": True, "constrain": "domain"}
     figure.update_xaxes(title="weight a", **frame)
     figure.update_yaxes(title="weight v", scaleanchor="x", **frame)
-    figure.update_layout(height=420)
+    figure.update_layout(height=380)
     peak = f"a = {grid[a]:.1f}, v = {grid[v]:.1f}".replace("-", "−")
     return named(
         figure,
@@ -166,7 +166,7 @@ def trade_off(widths: Numbers, entropy: Numbers, energy: Numbers, limit: float) 
     figure.update_xaxes(row=2, title="width N")
     figure.update_yaxes(row=1, title="entropy cost")
     figure.update_yaxes(row=2, title="energy ℰ")
-    figure.update_layout(height=460, showlegend=False)
+    figure.update_layout(height=400, showlegend=False)
     ends = "; ".join(
         f"{name} {values[0]:.2f} at N = {widths[0]:g} and {values[-1]:.2f} at N = {widths[-1]:g}"
         for name, values in curves.items()
@@ -206,7 +206,7 @@ def action_along_line(
         )
     figure.update_xaxes(title="0 is the GP limit, 1 the solution")
     figure.update_yaxes(title="N/2 times the action", range=span)
-    figure.update_layout(legend=ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=380)
     spoken = (
         f"The action along a line from the GP limit: its minimum is at {steps[lowest]:.2f}, "
         f"where entropy is {entropy[lowest]:.1f} and energy {energy[lowest]:.1f}."
@@ -242,7 +242,7 @@ def accuracies_against_width(widths: Numbers, curves: Mapping[str, Numbers]) -> 
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=380)
     spoken = "; ".join(
         f"{name} {np.asarray(curve)[0]:.3f} and {np.asarray(curve)[-1]:.3f}"
         for name, curve in curves.items()
@@ -305,13 +305,8 @@ def predictions(predictors: Mapping[str, tuple[Numbers, Numbers]], y: Numbers) -
             x=np.arange(len(y)),
             y=y[order],
             name="label",
-            mode="markers",
-            marker={
-                "symbol": "line-ew-open",
-                "size": 9,
-                "color": rgba(NEUTRAL),
-                "line": {"width": 2},
-            },
+            mode="lines",
+            line={"color": rgba(NEUTRAL), "width": 2, "shape": "hvh"},
         )
         figure.add_scatter(
             row=row,
@@ -328,5 +323,5 @@ def predictions(predictors: Mapping[str, tuple[Numbers, Numbers]], y: Numbers) -
     figure.update_xaxes(showgrid=False, zeroline=False, showticklabels=False)
     figure.update_xaxes(row=len(predictors), title="test chains, class +1 then class −1")
     figure.update_yaxes(title="f", range=[-2.4, 2.4])
-    figure.update_layout(height=90 + 230 * len(predictors), showlegend=False, margin={"t": 30})
+    figure.update_layout(height=90 + 190 * len(predictors), showlegend=False, margin={"t": 30})
     return named(figure, f"Predictor and spread on {len(y)} test chains. {'; '.join(spoken)}.")

@@ -11,11 +11,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from attnpaths import _checks
-from attnpaths.network.attention import check_size, path_weights
+from attnpaths.network.attention import check_size, itself, path_weights
+from attnpaths.network.ways import Ways
 from attnpaths.network.weights import Weights, path_outputs
-
-# how far from 1 the attention of a query may sum: exports are often in single precision
-_SUM = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -23,7 +21,9 @@ class Attended:
     """Attention matrices of some inputs, wherever they came from, and the inputs themselves.
 
     `omega` holds one array `[P, H, T, T]` per layer, `[..., s, t]` being the weight that query t
-    puts on key s; `x [P, T, D]` are the tokens; `readout` is the token that is read, or `"mean"`.
+    puts on key s; `x [P, T, D]` are the tokens; `readout` is the token that is read, or `"mean"`,
+    or differs by example: one token for each, `[P]`, or the weight of every token, `[P, T]`;
+    `residual`, one bool or one for each layer, says which layers add their input to their output.
     Arrays may be tensors of PyTorch. Made by `Network.from_attention`. It knows no other inputs:
     attention is not computed here.
 
@@ -41,46 +41,34 @@ class Attended:
     omega: Any
     x: Any
     readout: Any
+    residual: Any = False
 
     def __post_init__(self):
         """Check the arguments and promote them."""
         x = _checks.array("x", self.x, "examples tokens dim")
-        readout = _checks.readout(self.readout)
         examples, tokens, _ = x.shape
-        _checks.readout_within(readout, tokens)
-        omega = []
-        for i, layer in enumerate(_checks.layers("omega", self.omega)):
-            layer = _checks.array(f"omega[{i}]", layer, "examples heads keys queries")
-            if layer.shape[0] != examples or layer.shape[2:] != (tokens, tokens):
-                raise ValueError(
-                    f"omega[{i}] must be [{examples}, H, {tokens}, {tokens}] for these x; "
-                    f"got {layer.shape}"
-                )
-            if layer.min() < 0:
-                raise ValueError(
-                    f"omega[{i}] must not be negative, but goes down to {float(layer.min()):.2g}; "
-                    "give attention as it is after the softmax"
-                )
-            off = float(jnp.abs(layer.sum(axis=2) - 1).max())
-            if off > _SUM:
-                other = float(jnp.abs(layer.sum(axis=3) - 1).max())
-                hint = "; it does over queries: swap its last two axes" if other <= _SUM else ""
-                raise ValueError(
-                    f"omega[{i}] must sum to 1 over keys, its second last axis; it is off by up "
-                    f"to {off:.2g}{hint}"
-                )
-            omega.append(layer)
-        object.__setattr__(self, "omega", tuple(omega))
+        readout = _readout(self.readout, examples, tokens)
+        omega = tuple(
+            _checks.attention(f"omega[{i}]", layer, (examples, tokens))
+            for i, layer in enumerate(_checks.layers("omega", self.omega))
+        )
+        object.__setattr__(self, "omega", omega)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "readout", readout)
+        object.__setattr__(self, "residual", _checks.skips(self.residual, len(omega)))
 
     def __repr__(self):
         """Sizes only."""
         examples, tokens, dim = self.x.shape
+        skips = f", residual={self.residual}" if any(self.residual) else ""
         return (
             f"Attended(head_counts={self.head_counts}, examples={examples}, tokens={tokens}, "
-            f"dim={dim}, readout={self.readout!r})"
+            f"dim={dim}, readout={self._spelled}{skips})"
         )
+
+    @property
+    def _spelled(self) -> str:
+        return "by example" if np.ndim(self.readout) else repr(self.readout)
 
     @property
     def layers(self) -> int:
@@ -108,27 +96,59 @@ class Attended:
         `x`, where given, must be its own inputs.
         """
         self._own(x)
-        check_size(self.head_counts, self.x.shape)
-        return _features(self.omega, self.x, self.readout)
+        check_size(Ways(self.head_counts, self.residual).paths, self.x.shape)
+        by_token = _by_token(self.readout, *self.x.shape[:2])
+        return _features(self.omega, self.x, by_token, self.residual)
 
-    def apply_paths(self, weights: Weights, x: ArrayLike | None = None) -> Float[Array, "examples"]:
-        """The output f `[P]` of value weights over this attention, Eq. 5."""
-        return path_outputs(weights, self.features(x)).sum(axis=1)
+    def apply_paths(
+        self, weights: Weights, x: ArrayLike | None = None
+    ) -> Float[Array, "examples *outputs"]:
+        """The output f `[P]`, or `[P, C]`, of value weights over this attention, Eq. 5."""
+        return path_outputs(weights, self.features(x), self.residual).sum(axis=1)
 
     def _own(self, x) -> None:
-        x = _checks.untensor(x)
-        if x is not None and (np.shape(x) != self.x.shape or not np.array_equal(x, self.x)):
+        if x is None:
+            return
+        x = _checks.array("x", x, "examples tokens dim")
+        if not np.array_equal(x, self.x):
             raise ValueError(
                 "x is not what this attention was computed for; give its attention too, with "
                 "Network.from_attention(omega, x, readout)"
             )
 
 
-@functools.partial(jax.jit, static_argnames="readout")
-def _features(omega, x, readout):
-    def example(omega, x):
-        *lower, last = omega
-        read = last.mean(axis=2) if readout == "mean" else last[..., readout]
-        return path_weights(reversed(lower), read) @ x
+def _readout(value, examples: int, tokens: int):
+    """A token, "mean", or the weight of every token in every example."""
+    value = _checks.untensor(value)
+    axes = _checks.axes_of(value)
+    if axes == 0:
+        value = _checks.readout(value)
+        _checks.readout_within(value, tokens)
+        return value
+    wanted = f"readout by example must be one token for each, [{examples}], or one weight for "
+    wanted += f"every token, [{examples}, {tokens}]"
+    read = _checks.array("readout", value, "examples tokens" if axes == 2 else "examples")
+    if read.shape not in ((examples,), (examples, tokens)):
+        raise ValueError(f"{wanted}; got shape {read.shape}")
+    if axes == 2:
+        return read
+    value = np.asarray(value)
+    if value.dtype.kind not in "iu" or value.min() < -tokens or value.max() >= tokens:
+        raise ValueError(f"{wanted}, tokens from {-tokens} to {tokens - 1}; got {value!r}")
+    return jnp.eye(tokens)[value]
 
-    return jax.vmap(example)(omega, x)
+
+def _by_token(readout, examples: int, tokens: int) -> Float[Array, "examples tokens"]:
+    """How much of every token is read in every example."""
+    if np.ndim(readout):
+        return readout
+    return jnp.broadcast_to(itself(tokens, readout)[:, 0], (examples, tokens))
+
+
+@functools.partial(jax.jit, static_argnames="residual")
+def _features(omega, x, by_token, residual):
+    def example(omega, x, read):
+        *lower, last = omega
+        return path_weights(reversed(lower), last @ read, residual, read) @ x
+
+    return jax.vmap(example)(omega, x, by_token)

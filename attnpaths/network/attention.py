@@ -23,30 +23,48 @@ def queries(layer, x: Float[Array, "tokens dim"]) -> Float[Array, "heads tokens 
 
 
 def layer_attention(layer, x: Float[Array, "keys dim"], at=None) -> Float[Array, "heads keys _"]:
-    """Ω `[H, keys, queries]` of one layer for one example; `at` picks a single query token."""
+    """Ω `[H, keys, queries]` of one layer for one example; `at` picks a single query token.
+
+    In a linear block, a layer that is None, every token attends to itself.
+    """
+    if layer is None:
+        return itself(len(x), at)[None]
     asking = x if at is None else x[at][None]
     return jax.nn.softmax(jnp.einsum("sd,htd->hst", x, queries(layer, asking)), axis=1)
 
 
+def itself(tokens: int, at: int | str | None = None) -> Float[Array, "keys _"]:
+    """The attention of tokens to themselves: of all, of the one `at` alone, or their "mean"."""
+    if at == "mean":
+        return jnp.full((tokens, 1), 1 / tokens)
+    return jnp.eye(tokens) if at is None else jnp.eye(tokens)[:, at][:, None]
+
+
 def path_weights(
-    lower: Iterable[Float[Array, "heads keys queries"]], last: Float[Array, "heads keys"]
+    lower: Iterable[Float[Array, "heads keys queries"]],
+    last: Float[Array, "heads keys"],
+    residual: Sequence[bool],
+    read: Float[Array, " keys"],
 ) -> Float[Array, "paths keys"]:
     """How much of each token reaches the readout along each path of one example, `[Π, T]`.
 
-    `last` is what the readout takes of each token through each head of the last layer; `lower`
-    are the matrices Ω of the layers before it, from the second last to the first. The sum of
-    Eq. 7 is done from the readout's side, on vectors over tokens.
+    `read` is what the readout takes of each token, and `last` what it takes through each head of
+    the last layer; `lower` are the matrices Ω of the layers before it, from the second last to the
+    first. The sum of Eq. 7 is done from the readout's side, on vectors over tokens. Way 0 of a
+    layer with a skip takes what reaches it as it is.
     """
-    reach = last
-    for omega in lower:
+    *others, skip = residual
+    reach = jnp.concatenate([read[None], last]) if skip else last
+    for omega, skip in zip(lower, reversed(others), strict=True):
         # the earlier layer's head becomes the slower index
-        reach = jnp.einsum("hst,kt->hks", omega, reach).reshape(-1, omega.shape[1])
+        ways = jnp.einsum("hst,kt->hks", omega, reach).reshape(-1, omega.shape[1])
+        reach = jnp.concatenate([reach, ways]) if skip else ways
     return reach
 
 
-def check_size(heads: Sequence[int], shape: tuple[int, ...]) -> None:
+def check_size(paths: int, shape: tuple[int, ...]) -> None:
     """Refuse features of more paths than memory holds; `shape` is that of x, `[P, T, D]`."""
-    (examples, tokens, dim), paths = shape, math.prod(heads)
+    examples, tokens, dim = shape
     # the blocks of examples and their union, and the path weights of one example
     _checks.memory(
         16 * paths * (examples * dim + tokens),

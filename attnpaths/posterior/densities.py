@@ -15,7 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnpaths.network.weights import empirical_order_parameter, path_readouts, shapes, unpack
+from attnpaths.network.ways import Ways
+from attnpaths.network.weights import (
+    empirical_order_parameter,
+    flat_readouts,
+    in_units,
+    shapes,
+    unpack,
+)
 from attnpaths.posterior import prior
 from attnpaths.problem import Problem, reduce_rows
 from attnpaths.theory import action
@@ -26,7 +33,8 @@ from attnpaths.theory.trust_region import minimise
 class OrderParameter:
     """Of the order parameter, in the coordinates of `attnpaths.posterior.prior`.
 
-    `widths` are (N_1, …, N_{L+1}): what enters each layer, and the readout.
+    `widths` are (N_1, …, N_{L+1}): what enters each layer, and the readout; `residual` the layers
+    with a skip, and `outputs` is C, if there are several.
 
     >>> density = OrderParameter(heads=(2, 2), widths=(10, 10, 10))
     >>> data = density.data(Problem.of(jnp.ones((2, 4, 5)), [1, -1], heads=(2, 2), temperature=1))
@@ -37,18 +45,25 @@ class OrderParameter:
 
     heads: tuple[int, ...]
     widths: tuple[int, ...]
+    residual: tuple[bool, ...] = ()
+    outputs: int | None = None
+
+    @property
+    def ways(self) -> Ways:
+        """Heads, skips and outputs."""
+        return Ways(self.heads, self.residual, self.outputs)
 
     def __call__(self, data: action.Data, z: Float[Array, " size"]) -> Float[Array, ""]:
         """½[ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y] − ln p(z), up to a constant."""
-        U = prior.order_parameter(prior.factors(z, self.heads, self.widths))
+        U = prior.order_parameter(prior.factors(z, self.ways, self.widths))
         # the energy brings its gradient along: both come from one Cholesky factor
         likelihood = action.energy(data, U[np.tril_indices(len(U))])
-        return likelihood / 2 - prior.log_prior(z, self.heads, self.widths)
+        return likelihood / 2 - prior.log_prior(z, self.ways, self.widths)
 
     @property
     def size(self) -> int:
         """The number of coordinates."""
-        return prior.size(self.heads, self.widths)
+        return prior.size(self.ways, self.widths)
 
     def data(self, problem: Problem) -> action.Data:
         """Kernels of all pairs of paths, with σ in them."""
@@ -58,15 +73,17 @@ class OrderParameter:
     def starts(self, key: Array, chains: int) -> Float[Array, "chains size"]:
         """Draws from the prior, far from the posterior where data say much."""
         keys = jax.random.split(key, chains)
-        return jax.vmap(lambda k: prior.draw(k, self.heads, self.widths))(keys)
+        return jax.vmap(lambda k: prior.draw(k, self.ways, self.widths))(keys)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def read(self, z: Float[Array, "chains samples size"], prior_variance: Float[Array, ""]):
+    def read(self, z: Float[Array, "chains samples size"], prior_variance: Float[Array, "..."]):
         """The factors B_{L+1}, …, B_1 and the order parameter U of every draw."""
+        sigmas = jnp.sqrt(self.ways.variances(prior_variance))[:0:-1]
+        fixed = [level.fixed for level in prior.levels(self.ways, self.widths)]
 
         def one(z):
-            found = prior.factors(z, self.heads, self.widths)
-            B = tuple(b * jnp.sqrt(prior_variance) for b in found)
+            found = zip(prior.factors(z, self.ways, self.widths), sigmas, fixed, strict=True)
+            B = tuple(b.at[rows:].multiply(sigma) for b, sigma, rows in found)
             return B, prior.order_parameter(B)
 
         return jax.vmap(jax.vmap(one))(z)
@@ -83,17 +100,24 @@ class AllWeights:
     heads: tuple[int, ...]
     widths: tuple[int, ...]
     dim: int
+    residual: tuple[bool, ...] = ()
+    outputs: int | None = None
+
+    @property
+    def ways(self) -> Ways:
+        """Heads, skips and outputs."""
+        return Ways(self.heads, self.residual, self.outputs)
 
     def __call__(self, data: tuple[Array, Array], z: Float[Array, " size"]) -> Float[Array, ""]:
         """‖f − Y‖²/(2𝒯) + ‖z‖²/2; a gradient costs one product with ξ and one with ξᵀ."""
         features, y = data
-        residual = features @ path_readouts(unpack(z, self.shapes)).ravel() - y
-        return (jnp.sum(residual**2) + jnp.sum(z**2)) / 2
+        gap = features @ flat_readouts(unpack(z, self.shapes), self.ways) - y
+        return (jnp.sum(gap**2) + jnp.sum(z**2)) / 2
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of V⁰, of V in every layer, and of a."""
-        return shapes(self.heads, self.widths, self.dim)
+        return shapes(self.ways, self.widths, self.dim)
 
     @property
     def size(self) -> int:
@@ -104,9 +128,10 @@ class AllWeights:
     def data(self, problem: Problem) -> tuple[Array, Array]:
         """ξ and Y in units of √𝒯, with σ of all weights along a path in ξ."""
         # directions of Y that no path reaches only add a constant
-        rows = reduce_rows(problem)
-        factor = problem.prior_variance ** (problem.layers + 2) / problem.temperature
-        flat = (rows.xi * jnp.sqrt(factor)).reshape(len(rows.y), -1)
+        rows, ways = reduce_rows(problem), problem.ways
+        by_path = ways.units(problem.prior_variance)[-1][:: ways.readouts]
+        by_path *= ways.variances(problem.prior_variance)[0] / problem.temperature
+        flat = (rows.xi * jnp.sqrt(by_path)[None, :, None]).reshape(len(rows.y), -1)
         return flat, rows.y / jnp.sqrt(problem.temperature)
 
     @functools.partial(jax.jit, static_argnums=(0, 2))
@@ -115,11 +140,15 @@ class AllWeights:
         return jax.random.normal(key, (chains, self.size))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def read(self, z: Float[Array, "chains samples size"], prior_variance: Float[Array, ""]):
+    def read(self, z: Float[Array, "chains samples size"], prior_variance: Float[Array, "..."]):
         """The weights and the order parameter U = V_eff V_effᵀ/N of every draw."""
-        scaled = z * jnp.sqrt(prior_variance)
-        weights = jax.vmap(jax.vmap(lambda flat: unpack(flat, self.shapes)))(scaled)
-        return weights, jax.vmap(jax.vmap(empirical_order_parameter))(weights)
+        variances = self.ways.variances(prior_variance)
+
+        def one(flat):
+            weights = in_units(unpack(flat, self.shapes), variances)
+            return weights, empirical_order_parameter(weights, self.ways.residual)
+
+        return jax.vmap(jax.vmap(one))(z)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,10 +179,10 @@ def shape_of(density: OrderParameter, data, start: Float[Array, " size"]) -> tup
 def _mode(density: OrderParameter, data, start):
     """The minimum of the potential, and its Hessian there."""
 
-    def objective(point, step):
-        value, gradient = jax.value_and_grad(lambda z: density(data, z))(point + step)
+    def objective(point):
+        value, gradient = jax.value_and_grad(lambda z: density(data, z))(point)
         return value, gradient, 1 + jnp.abs(value)
 
-    end = minimise(objective, jnp.add, start, len(start), tolerance=1e-7, most=400, dense=False)
+    end = minimise(objective, jnp.add, start, len(start), tolerance=1e-7, most=400)
     product = jax.linearize(jax.grad(lambda z: density(data, z)), end.point)[1]
     return end.point, jax.lax.map(product, jnp.eye(len(start)), batch_size=8)

@@ -17,9 +17,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from attnpaths import _checks, _extras, _files, _html, kernels, paths
-from attnpaths.network.weights import Weights, path_readouts
-from attnpaths.problem import OfProblem, Problem, reduce_rows
+from attnpaths import _checks, _extras, _files, _html, kernels
+from attnpaths.network.ways import Ways
+from attnpaths.network.weights import Weights, flat_readouts
+from attnpaths.problem import OfProblem, Problem, graded_rows
 
 # Thresholds of Vehtari et al. (2021), Betancourt (2016) and Stan.
 _LARGEST_RHAT, _FEWEST_PER_CHAIN, _LOWEST_BFMI = 1.01, 100, 0.3
@@ -36,7 +37,8 @@ class PosteriorPrediction:
     """The network's output on new examples, averaged over the posterior.
 
     `mean [P*]` and `variance [P*]` of the output; `mcse [P*]`, the Monte Carlo standard error
-    of the mean; and `draws [chains, samples, P*]`, the mean given the U of each draw.
+    of the mean; and `draws [chains, samples, P*]`, the mean given the U of each draw. With C
+    outputs all have one more axis, and there is the `covariance [P*, C, C]` between outputs.
 
     >>> draws = jnp.array([[[0.5, -1.0], [0.3, -0.2]]])
     >>> prediction = PosteriorPrediction(draws.mean((0, 1)), jnp.ones(2), jnp.zeros(2), draws)
@@ -44,16 +46,20 @@ class PosteriorPrediction:
     (0.5, 0.0)
     """
 
-    mean: Float[Array, " examples"]
-    variance: Float[Array, " examples"]
-    mcse: Float[Array, " examples"]
-    draws: Float[Array, "chains samples examples"]
+    mean: Float[Array, "examples *outputs"]
+    variance: Float[Array, "examples *outputs"]
+    mcse: Float[Array, "examples *outputs"]
+    draws: Float[Array, "chains samples examples *outputs"]
+    covariance: Float[Array, "examples outputs outputs"] | None = None
 
-    def accuracy(self, y: ArrayLike) -> Float[Array, ""]:
-        """The fraction of labels `y [P*]`, +1 or −1, that have the sign of the mean predictor."""
-        return kernels.Prediction(self.mean, self.variance).accuracy(y)
+    def accuracy(self, y: ArrayLike, by: str | None = None) -> Float[Array, ""]:
+        """The fraction of labels `y [P*]`, +1 or −1, that have the sign of the mean predictor.
 
-    def accuracy_mcse(self, y: ArrayLike) -> Float[Array, ""]:
+        Several outputs are judged as `kernels.Prediction.accuracy` says.
+        """
+        return kernels.accuracy(self.mean, y, by, several=self.covariance is not None)
+
+    def accuracy_mcse(self, y: ArrayLike, by: str | None = None) -> Float[Array, ""]:
         """The Monte Carlo standard error of `accuracy`, by a bootstrap over stretches of chains.
 
         Every chain is cut into ten stretches; the accuracy of averages over stretches that are
@@ -63,8 +69,8 @@ class PosteriorPrediction:
         means = np.concatenate([stretch.mean(axis=1) for stretch in stretches])
         rng = np.random.default_rng(0)
         shares = rng.multinomial(len(means), np.full(len(means), 1 / len(means)), 500) / len(means)
-        drawn = jnp.asarray(shares @ means)
-        return jnp.std(kernels.Prediction(drawn, jnp.zeros_like(drawn)).accuracy(y))
+        drawn = jnp.asarray(np.tensordot(shares, means, 1))
+        return jnp.std(kernels.accuracy(drawn, y, by, several=self.covariance is not None))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +118,7 @@ class Posterior(OfProblem):
         """The setting and the worst of the diagnostics, on one line."""
         chains, samples = self.draws.shape[:2]
         return (
-            f"Posterior(heads={self.heads}, width={self.width}, "
+            f"Posterior({self.problem.ways}, width={self.width}, "
             f"temperature={float(self.temperature):g}, chains={chains}, samples={samples}, "
             f"rhat={float(np.max(self.rhat)):.3f}, ess={float(np.min(self.ess_bulk)):.0f}, "
             f"divergences={int(self.divergences.sum())})"
@@ -130,7 +136,8 @@ class Posterior(OfProblem):
             "fewest effective draws": f"{float(np.min(self.ess_bulk)):.0f}",
             "doubts": "; ".join(self.doubts) or "none",
         }
-        return _html.card("Posterior", facts, _html.matrix(self.U, self.heads, "mean of U"))
+        U = _html.matrix(self.U, self.problem.names, "mean of U")
+        return _html.card("Posterior", facts, U)
 
     @property
     def width(self) -> int | tuple[int, ...]:
@@ -191,25 +198,32 @@ class Posterior(OfProblem):
         variance of that mean. The time grows with the number of draws: `thin` first if it
         matters. V⁰ is integrated out, also after `sample_weights`, whose own V⁰ `outputs` uses.
         """
-        rows, xi = reduce_rows(self.problem), self.problem.check_features(xi)
-        given = {"temperature": self.temperature, "prior_variance": self.prior_variance}
-        found = kernels.regress(self.draws, rows.xi, rows.y, xi, **given)
-        kernels.check_finite(found, self.temperature)
+        rows, xi = graded_rows(self.problem), self.problem.check_features(xi)
+        found = kernels.regress(self.draws, rows.xi, rows.y, xi, **self.problem.regression)
+        kernels.check_finite(found, self.temperature, xi)
         mean = jnp.mean(found.mean, axis=(0, 1))
         variance = jnp.mean(found.variance, axis=(0, 1)) + jnp.var(found.mean, axis=(0, 1))
-        return PosteriorPrediction(mean, variance, judged("mcse", found.mean), found.mean)
+        covariance = found.covariance
+        if covariance is not None:
+            apart = found.mean - mean[None, None]
+            spread = jnp.einsum("ksac,ksae->ace", apart, apart) / apart[..., 0, 0].size
+            covariance = jnp.mean(covariance, axis=(0, 1)) + spread
+        mcse = judged("mcse", found.mean)
+        return PosteriorPrediction(mean, variance, mcse, found.mean, covariance)
 
-    def outputs(self, xi: ArrayLike) -> Float[Array, "chains samples examples"]:
+    def outputs(self, xi: ArrayLike) -> Float[Array, "chains samples examples *outputs"]:
         """The output f of every sampled network itself, from its weights, if it has any: Eq. 5."""
         if self.weights is None:
             raise ValueError(
                 "these draws have no weights: use complete_weights(posterior, seed=...), and "
                 "`with_weights` to attach the result"
             )
-        return _outputs(self.weights, self.problem.check_features(xi))
+        return _outputs(self.weights, self.problem.check_features(xi), self.problem.ways)
 
     def with_weights(self, weights: Weights) -> "Posterior":
         """The same draws together with weights, such as `complete_weights` gives."""
+        if not isinstance(weights, Weights):
+            raise ValueError(f"weights must be Weights(V0, V, a); got {type(weights).__name__}")
         if weights.a.shape[:2] != self.draws.shape[:2]:
             raise ValueError(
                 f"weights must have leading axes {self.draws.shape[:2]}, one network for each "
@@ -229,7 +243,7 @@ class Posterior(OfProblem):
 
     def to_arviz(self) -> Any:
         """The draws of U and the sampler's statistics as an `arviz.InferenceData`."""
-        arviz, names = _arviz(), paths.labels(self.heads)
+        arviz, names = _arviz(), self.problem.names
         steps = np.repeat(np.asarray(self.step_size)[:, None], self.draws.shape[1], axis=1)
         stats = {"lp": -self.potential, "energy": self.energy, "n_steps": self.leapfrogs}
         stats |= {"acceptance_rate": self.acceptance, "step_size": steps}
@@ -238,12 +252,12 @@ class Posterior(OfProblem):
             sample_stats={name: np.asarray(each) for name, each in stats.items()},
             observed_data={"y": np.asarray(self.y)},
             coords={"path": names, "other_path": names},
-            dims={"U": ["path", "other_path"], "y": ["example"]},
+            dims={"U": ["path", "other_path"], "y": ["example", "output"][: self.y.ndim]},
         )
         result.posterior.attrs.update(
             width=self.width,
             temperature=float(self.temperature),
-            prior_variance=float(self.prior_variance),
+            prior_variance=np.asarray(self.prior_variance).tolist(),
             heads=list(self.heads),
             divergences=np.asarray(self.divergences).tolist(),
             bfmi=np.asarray(self.bfmi).tolist(),
@@ -297,9 +311,9 @@ def _arviz() -> Any:
         return _extras.require("arviz", "sampling", "judging draws")
 
 
-@jax.jit
-def _outputs(weights: Weights, xi) -> Float[Array, "chains samples examples"]:
+@functools.partial(jax.jit, static_argnames="ways")
+def _outputs(weights: Weights, xi, ways: Ways) -> Float[Array, "chains samples examples *outputs"]:
     """The output of every sampled network, from its weights: Eq. 5."""
     flat = xi.reshape(len(xi), -1)
-    of_chain = functools.partial(jax.lax.map, lambda w: flat @ path_readouts(w).ravel())
+    of_chain = functools.partial(jax.lax.map, lambda w: flat @ flat_readouts(w, ways))
     return jax.lax.map(of_chain, weights)

@@ -10,7 +10,6 @@ over an axis instead (NumPyro's "vectorized") would all wait for the longest tra
 import collections
 import functools
 import os
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -45,7 +44,7 @@ class Trace(NamedTuple):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C: how far the run came, and what it had drawn (None during the warm-up)."""
+    """The run was to stop: how far it came, and what it had drawn (None during the warm-up)."""
 
     def __init__(self, message: str, trace: Trace | None):
         """Keep the trace beside the message."""
@@ -77,11 +76,13 @@ def run(
     dense: bool,
     acceptance: float,
     progress: bool,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Trace:
     """Sample z ~ exp(−potential(data, z)), one chain from each row of `starts [chains, size]`.
 
     `potential` must be hashable: runs with an equal one share their compiled code. `kept` draws
-    of each chain are given back, `thinning` steps apart.
+    of each chain are given back, `thinning` steps apart. When `stop()` says so, the blocks that
+    are running are the last ones, and `Stopped` is raised.
 
     >>> def potential(scale, z):
     ...     return jnp.sum(z**2) / (2 * scale**2)
@@ -107,7 +108,8 @@ def run(
             "precision; divide xi and y by a common factor and the temperature by its square"
         )
     for chain in range(min(chains, len(devices))):
-        advance(states[chain], copies[used[chain]], 1, 0)  # no draws: only compiles
+        if not stop():
+            advance(states[chain], copies[used[chain]], 1, 0)  # no draws: only compiles
 
     workers = at_a_time(chains)
     name = f"{chains} chain{'s' * (chains > 1)}"
@@ -132,11 +134,9 @@ def run(
         return chain, state, row, count * every
 
     bar = tqdm(total=chains * total, unit="step", disable=not progress, desc=f"{name}: warm-up")
-    pool, gate = ThreadPoolExecutor(workers), threading.Barrier(workers)
+    pool = ThreadPoolExecutor(workers)
     try:
-        # all threads start here: Ctrl-C while one starts later would leave it behind
-        wait([pool.submit(gate.wait) for _ in range(workers)])
-        running = {pool.submit(one_block, chain) for chain in range(chains)}
+        running = set() if stop() else {pool.submit(one_block, chain) for chain in range(chains)}
         while running:
             finished, running = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -146,19 +146,18 @@ def run(
                 bar.update(steps)
                 if done[chain] == warmup:
                     bar.set_description(f"{name}: sampling")
-                if done[chain] < total:
+                if done[chain] < total and not stop():
                     running.add(pool.submit(one_block, chain))
-    except KeyboardInterrupt:
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        bar.close()
+    if done.min() < total:
         finished = max(int(done.min()) - warmup, 0) // thinning
         raise Stopped(
             f"interrupted after {int(min(done.min(), warmup))} of {warmup} warm-up steps and "
             f"{finished} of {kept} draws of each chain; nothing was written",
             _gather(rows, finished) if finished else None,
-        ) from None
-    finally:
-        gate.abort()
-        pool.shutdown(wait=True, cancel_futures=True)
-        bar.close()
+        )
     return _gather(rows, kept)
 
 

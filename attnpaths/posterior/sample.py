@@ -13,6 +13,7 @@ from attnpaths import _checks
 from attnpaths.network import Network
 from attnpaths.posterior import densities, nuts
 from attnpaths.posterior.draws import DoubtfulSample, Posterior
+from attnpaths.posterior.stopping import asking
 from attnpaths.problem import Problem
 
 
@@ -37,7 +38,8 @@ def sample_order_parameter(
     warmup: int = 500,
     samples: int = 1000,
     thinning: int = 1,
-    prior_variance: ArrayLike = 1.0,
+    prior_variance: ArrayLike | Sequence[ArrayLike] = 1.0,
+    residual: bool | Sequence[bool] = False,
     acceptance: float = 0.9,
     whiten: bool = False,
     progress: bool = True,
@@ -51,7 +53,8 @@ def sample_order_parameter(
     Takes the attentioned inputs ξ `[P, Π, D]`, labels `y [P]`, the numbers of heads
     (H₁, …, H_L) with ∏H_ℓ = Π, the width N (a whole number, also below the number of paths; or
     (N_1, …, N_{L+1}), what enters each layer and the readout), the temperature 𝒯 > 0 and the
-    prior variance σ². After `warmup` steps, each of `chains` chains makes `samples` steps and
+    prior variance σ². Skips (`residual`), labels `y [P, C]` and a σ² for each kind of weight are as
+    in `theory.solve`. After `warmup` steps, each of `chains` chains makes `samples` steps and
     keeps one in `thinning` of them. Chains start at draws from the prior, one per core or JAX
     device at a time. The same seed gives the same draws. NUTS adapts its steps until it accepts
     this fraction, `acceptance`; nearer to 1 are smaller steps, which help against divergences.
@@ -61,8 +64,9 @@ def sample_order_parameter(
     as far out as the posterior is wide, so that R-hat can tell whether they have met. The draws
     are of the same distribution.
 
-    Warns with `DoubtfulSample` when the diagnostics are bad. Ctrl-C raises `Interrupted`, whose
-    `posterior` holds the draws made so far; nothing is written to disk.
+    Warns with `DoubtfulSample` when the diagnostics are bad. Ctrl-C, at any moment and however
+    often, ends the run after the blocks of draws that are being made, and raises `Interrupted`,
+    whose `posterior` holds all draws made so far; nothing is written to disk.
 
     >>> xi = jax.random.normal(jax.random.key(0), (10, 2, 3))
     >>> result = sample_order_parameter(xi, jnp.sign(xi[:, 0, 0]), heads=(2,), width=5,
@@ -72,10 +76,13 @@ def sample_order_parameter(
     """
     keys, chains, walk = _checked(seed, chains, warmup, samples, thinning, acceptance, progress)
     whiten = _checks.flag("whiten", whiten)
-    problem = Problem.of(xi, y, heads=heads, temperature=temperature, prior_variance=prior_variance)
+    setting = {"temperature": temperature, "prior_variance": prior_variance}
+    problem = Problem.of(xi, y, heads=heads, residual=residual, **setting)
     widths = _checks.widths(width, problem.layers)
-    density = densities.OrderParameter(problem.heads, widths)
-    _check_memory(chains, walk, density.size + 3 * problem.paths**2, f"{problem.paths}² numbers")
+    _checks.skip_widths(widths, problem.residual)
+    density = densities.OrderParameter(problem.heads, widths, problem.residual, problem.outputs)
+    rows = problem.paths * problem.ways.readouts
+    _check_memory(chains, walk, density.size + 3 * rows**2, f"{rows}² numbers")
     data = density.data(problem)
 
     def read(z):
@@ -109,7 +116,7 @@ def sample_weights(
     warmup: int = 1000,
     samples: int = 1000,
     thinning: int = 1,
-    prior_variance: ArrayLike = 1.0,
+    prior_variance: ArrayLike | Sequence[ArrayLike] = 1.0,
     acceptance: float = 0.9,
     progress: bool = True,
 ) -> Posterior:
@@ -119,8 +126,8 @@ def sample_weights(
     on the weights, so that tokens are contracted once, before sampling, and the cost of a gradient
     does not grow with them: the weights become D numbers per path, and these outputs, by ξ.
 
-    Takes the network, `x [P, T, D]`, `y [P]` and what `sample_order_parameter` takes, which
-    samples the same order parameter at a small part of the cost.
+    Takes the network, `x [P, T, D]`, `y [P]` or `[P, C]`, and what `sample_order_parameter` takes,
+    which samples the same order parameter at a small part of the cost.
 
     >>> import numpy as np
     >>> network = Network([np.ones((2, 3, 3))], readout=0)
@@ -134,13 +141,15 @@ def sample_weights(
     if not isinstance(network, Network):
         raise ValueError(f"network must be an attnpaths.Network; got {type(network).__name__}")
     widths = _checks.widths(width, network.layers)
-    x, y = network.check_input(x), _checks.array("y", y, "examples")
-    if len(y) != len(x):
-        raise ValueError(f"y must hold one label per example of x, {len(x)}; got {len(y)}")
-    density = densities.AllWeights(network.head_counts, widths, network.dim)
+    _checks.skip_widths(widths, network.residual)
+    x = network.check_input(x)
+    y = _checks.labels(y, len(x), "x")
+    outputs = y.shape[1] if y.ndim == 2 else None
+    heads, residual = network.head_counts, network.residual
+    density = densities.AllWeights(heads, widths, network.dim, residual, outputs)
     _check_memory(chains, walk, 2 * density.size, f"{density.size} weights")
     setting = {"temperature": temperature, "prior_variance": prior_variance}
-    problem = Problem.of(network.features(x), y, heads=network.head_counts, **setting)
+    problem = Problem.of(network.features(x), y, heads=heads, residual=residual, **setting)
 
     def read(z):
         weights, draws = density.read(z, problem.prior_variance)
@@ -154,7 +163,7 @@ def _checked(
     seed, chains, warmup, samples, thinning, acceptance, progress
 ) -> tuple[Array, int, dict[str, Any]]:
     """Keys for the starts and for the walk, the number of chains, and how `nuts.run` is to walk."""
-    seed = _checks.whole("seed", seed, least=0)
+    key = _checks.key("seed", seed)
     chains = _checks.whole("chains", chains, least=1)
     warmup = _checks.whole("warmup", warmup, least=1)
     samples = _checks.whole("samples", samples, least=1)
@@ -169,7 +178,7 @@ def _checked(
         raise ValueError(f"acceptance must be between 0 and 1; got {acceptance}")
     walk = {"warmup": warmup, "kept": samples // thinning, "thinning": thinning, "dense": False}
     walk |= {"acceptance": acceptance, "progress": _checks.flag("progress", progress)}
-    return jax.random.split(jax.random.key(seed)), chains, walk
+    return jax.random.split(key), chains, walk
 
 
 def _check_memory(chains: int, walk, numbers: int, what: str) -> None:
@@ -196,14 +205,20 @@ def _sample(density, data, starts, key, walk, problem: Problem, widths, read) ->
             at_a_time=nuts.at_a_time(len(starts)),
         )
 
-    try:
-        result = posterior(nuts.run(density, data, starts, key, **walk))
-    except nuts.Stopped as stopped:
-        drawn = None if stopped.trace is None else posterior(stopped.trace)
-        where = "" if drawn is None else "; the draws are in this exception's `posterior`"
-        raise Interrupted(f"sampling was {stopped}{where}", drawn) from None
-    if result.doubts:
+    # until draws and diagnostics are in hand, compiled code for them included
+    with asking() as stop:
+        where = "; the draws are in this exception's `posterior`"
+        try:
+            result = posterior(nuts.run(density, data, starts, key, **walk, stop=stop))
+        except nuts.Stopped as stopped:
+            drawn = None if stopped.trace is None else posterior(stopped.trace)
+            where = "" if drawn is None else where
+            raise Interrupted(f"sampling was {stopped}{where}", drawn) from None
+        doubts = result.doubts
+        if stop():
+            raise Interrupted(f"sampling was interrupted when it was finished{where}", result)
+    if doubts:
         advice = "Take more samples and warm-up; against divergences raise `acceptance` towards 1"
-        message = f"do not trust these draws: {'; '.join(result.doubts)}. {advice}"
+        message = f"do not trust these draws: {'; '.join(doubts)}. {advice}"
         warnings.warn(message, DoubtfulSample, stacklevel=3)
     return result

@@ -8,6 +8,9 @@ else is as in the prior, and V⁰ is the posterior of a linear model:
 - V⁽ℓ⁾ʰ obeys the linear equations O_{ℓ+1} V⁽ℓ⁾ʰ = √N_ℓ B_ℓʰ O_ℓ and is Gaussian otherwise;
 - V⁰ reaches the outputs by f = (∏H_ℓ·D)^(−1/2) Σ_π A₁^π (O₁V⁰) ξ^π plus noise of variance 𝒯.
 
+Across a skip, V_eff of the level above is kept, and with it the frame: the first rows of O_ℓ are
+O_{ℓ+1}, the others are uniform among those orthogonal to them.
+
 Conditioning is done on a draw from the prior, which is shifted until the equations hold.
 """
 
@@ -51,15 +54,17 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
             "posterior must come from sample_order_parameter; that of sample_weights has its "
             "own weights, in `posterior.weights`"
         )
-    seed = _checks.whole("seed", seed, least=0)
+    key = _checks.key("seed", seed)
     chains, samples = posterior.draws.shape[:2]
-    size = sum(map(math.prod, shapes(posterior.heads, posterior.widths, posterior.xi.shape[2])))
+    size = sum(
+        map(math.prod, shapes(posterior.problem.ways, posterior.widths, posterior.xi.shape[2]))
+    )
     _checks.memory(
         2 * 8 * chains * samples * size,
         f"{chains} × {samples} networks of {size} weights",
         "thin the posterior first, as in posterior.thin(10)",
     )
-    keys = jax.random.split(jax.random.key(seed), chains * samples)
+    keys = jax.random.split(key, chains * samples)
     flat = jax.tree.map(lambda b: b.reshape(-1, *b.shape[2:]), posterior.factors)
     weights = _complete(keys, flat, posterior.problem, widths=posterior.widths)
     return jax.tree.map(lambda w: w.reshape(chains, samples, *w.shape[1:]), weights)
@@ -67,42 +72,45 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
 
 @functools.partial(jax.jit, static_argnames="widths")
 def _complete(keys, factors, problem: Problem, *, widths):
-    prior_variance, temperature = problem.prior_variance, problem.temperature
-    sigma = jnp.sqrt(prior_variance)
+    ways, temperature = problem.ways, problem.temperature
+    variance, *others = ways.variances(problem.prior_variance)
     # directions of Y that no path reaches say nothing about the weights
     rows = reduce_rows(problem)
-    count, paths, dim = rows.xi.shape
-    features, y = rows.xi / math.sqrt(paths * dim), rows.y
+    dim = rows.xi.shape[2]
+    features, y = rows.xi * (ways.scales[None, :, None] / math.sqrt(dim)), rows.y.ravel()
     # in the order of use: a frame for a; a frame and values for every layer; V⁰; noise
-    columns = [level.columns for level in prior.levels(problem.heads, widths)]
-    sizes = [(widths[-1], columns[0])]
-    layers = zip(problem.heads, widths[1:], widths[:-1], strict=True)
-    for shape, c in zip(reversed(list(layers)), columns[1:], strict=True):
-        sizes += [(shape[2], c), shape]
+    first, *below = prior.levels(ways, widths)
+    sizes = [(widths[-1], first.columns)]
+    layers = list(zip(ways.heads, widths[1:], widths[:-1], strict=True))
+    for shape, level in zip(reversed(layers), below, strict=True):
+        sizes += [(shape[2], level.columns - level.fixed), shape]
     sizes += [(widths[0], dim), y.shape]
 
     def one(key_and_factors):
         key, B = key_and_factors
         normal = _normal(key, sizes)
         frame = _haar(next(normal))
-        a = math.sqrt(widths[-1]) * (B[0] @ frame)[0]
+        a = math.sqrt(widths[-1]) * (B[0] @ frame)
         V = []
-        for h, b in zip(reversed(problem.heads), B[1:], strict=True):
-            below = _haar(next(normal))
-            width = below.shape[1]
-            wanted = math.sqrt(width) * (b @ below).reshape(h, -1, width)
-            free = sigma * next(normal)
+        each = zip(reversed(ways.heads), B[1:], below, reversed(others[:-1]), strict=True)
+        for h, b, level, own in each:
+            kept = frame if level.fixed else None
+            lower = _haar(next(normal), kept)
+            lower = lower if kept is None else jnp.concatenate([kept, lower])
+            width = lower.shape[1]
+            wanted = math.sqrt(width) * (b[level.fixed :] @ lower).reshape(h, -1, width)
+            free = jnp.sqrt(own) * next(normal)
             V.append(free + frame.T @ (wanted - frame @ free))
-            frame = below
-        A = assemble(B)[-1]
-        seen = jnp.einsum("api,pr->ari", features, A).reshape(count, -1)
-        free = sigma * next(normal)
+            frame = lower
+        A = assemble(B)[-1].reshape(ways.paths, ways.readouts, -1)
+        seen = jnp.einsum("api,pcr->acri", features, A).reshape(len(y), -1)
+        free = jnp.sqrt(variance) * next(normal)
         noise = jnp.sqrt(temperature) * next(normal)
         gap = y - seen @ (frame @ free).ravel() - noise
-        kernel = prior_variance * seen @ seen.T + temperature * jnp.eye(count)
-        shift = prior_variance * seen.T @ cho_solve(cho_factor(kernel, lower=True), gap)
+        kernel = variance * seen @ seen.T + temperature * jnp.eye(len(y))
+        shift = variance * seen.T @ cho_solve(cho_factor(kernel, lower=True), gap)
         V0 = free + frame.T @ shift.reshape(-1, dim)
-        return Weights(V0, tuple(reversed(V)), a)
+        return Weights(V0, tuple(reversed(V)), a[0] if ways.outputs is None else a)
 
     return jax.lax.map(one, (keys, factors))
 
@@ -114,7 +122,14 @@ def _normal(key, shapes):
     return (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
-def _haar(normal):
-    """Orthonormal rows `[rows, N]`, uniform among all such, from Gaussian columns `[N, rows]`."""
+def _haar(normal, kept=None):
+    """Orthonormal rows `[rows, N]`, uniform among all such, from Gaussian columns `[N, rows]`.
+
+    They are orthogonal to the rows that are `kept`.
+    """
+    if kept is not None:
+        # twice, against rounding
+        for _ in range(2):
+            normal = normal - kept.T @ (kept @ normal)
     basis, upper = jnp.linalg.qr(normal)
     return (basis * jnp.sign(jnp.diag(upper))[None]).T

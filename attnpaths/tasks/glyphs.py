@@ -21,7 +21,7 @@ _BLOCK = 1000
 def draw(
     classes: int = 400, examples: int = 20, *, size: int = 32, seed: int = 0
 ) -> UInt8[np.ndarray, "classes examples height width"]:
-    """Images `[classes, examples, size, size]`, dark ink (0) on white paper (255).
+    """Images `[classes, examples, size, size]`, bright ink (255) on black paper (0).
 
     >>> draw(3, 5, size=32).shape
     (3, 5, 32, 32)
@@ -123,7 +123,7 @@ def _render(strokes, pens, size, fine) -> UInt8[np.ndarray, "images height width
     canvas = np.clip((canvas - cut) / 0.3 + 0.5, 0, 1)
     if fine != size:
         canvas = canvas.reshape(-1, size, 2, size, 2).mean(axis=(2, 4))
-    return np.round(255 * (1 - canvas)).astype(np.uint8)
+    return np.round(255 * canvas).astype(np.uint8)
 
 
 @functools.cache

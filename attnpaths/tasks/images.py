@@ -28,16 +28,17 @@ import tqdm
 from jaxtyping import Int, UInt8
 
 from attnpaths import _checks, _extras
+from attnpaths._files import brief, unpacked
 from attnpaths.tasks import glyphs
 
 SOURCES = ("omniglot", "mnist", "fashion_mnist", "glyphs")
 ENVIRONMENT = "ATTNPATHS_DATA"
 # Mean and deviation of a pixel, by which the authors normalise each source.
 _NORMALISATION = {
-    "omniglot": (0.922, 0.084),
+    "omniglot": (0.078, 0.084),
     "mnist": (0.1307, 0.3081),
     "fashion_mnist": (0.286, 0.353),
-    "glyphs": (0.944, 0.197),
+    "glyphs": (0.056, 0.197),
 }
 _GITHUB = "https://raw.githubusercontent.com"
 _URLS = {
@@ -46,11 +47,18 @@ _URLS = {
     "fashion_mnist": f"{_GITHUB}/zalandoresearch/fashion-mnist/master/data/fashion/",
 }
 _X, _Y = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
-# MD5 of the files as they are published and, of IDX files, of what is inside, however packed.
+# MD5 of the files as they are published, and of what is inside, however packed: of an IDX file's
+# bytes, or of the names and pixels of all drawings, in order.
 _FILES = {
     "omniglot": {
-        "images_background.zip": ("68d2efa1b9178cc56df9314c21c6e718", ""),
-        "images_evaluation.zip": ("6b91aef0f799c5bb55b94e3f2daec811", ""),
+        "images_background.zip": (
+            "68d2efa1b9178cc56df9314c21c6e718",
+            "10d4640ae97af6cd12aa8572743c0590",
+        ),
+        "images_evaluation.zip": (
+            "6b91aef0f799c5bb55b94e3f2daec811",
+            "5958937bd8cd11f66cc8ced82103b5bb",
+        ),
     },
     "mnist": {
         f"train-{_X}": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
@@ -65,6 +73,8 @@ _FILES = {
         f"t10k-{_Y}": ("bb300cfdad3c16e7a12a480ee83cd310", "15d484375f8d13e6eb1aabb0c3f46965"),
     },
 }
+# No file of them unpacks to more bytes, and no drawing takes more.
+_LARGEST, _LARGEST_DRAWING = 16 + 60_000 * 28**2, 2**16
 _CHARACTERS, _DRAWINGS = {"images_background.zip": 964, "images_evaluation.zip": 659}, 20
 _MEMBER = re.compile(r"(images_\w+)/[^/]+/character\d\d/\d{4}_\d\d\.png")
 # What zipfile and Pillow raise for damaged archives and images, its own errors apart.
@@ -99,6 +109,13 @@ class Images:
 
     def __post_init__(self):
         """Refuse what are no images, and images and labels that do not belong together."""
+        if not isinstance(self.source, str):
+            raise ValueError(f"source must be the name of a source; got {self.source!r}")
+        if not isinstance(self.names, tuple | list):
+            raise ValueError(f"names must be a tuple, one name per class; got {self.names!r}")
+        for name, value in (("pixels", self.pixels), ("labels", self.labels)):
+            if np.ma.is_masked(value):
+                raise ValueError(f"{name} must not be masked; leave such images out")
         pixels, labels, classes = np.asarray(self.pixels), np.asarray(self.labels), len(self.names)
         if pixels.ndim != 3:
             wanted = "pixels must be grey, [images, height, width]; average colours first"
@@ -140,10 +157,22 @@ class Images:
         >>> load("glyphs", classes=30).of_class(2).shape
         (20, 32, 32)
         """
-        if index not in range(len(self.names)):
-            raise ValueError(f"index must be a class, 0 to {len(self.names) - 1}; got {index!r}")
+        try:
+            index = _checks.whole("index", index, least=0, most=len(self.names) - 1)
+        except ValueError:
+            wanted = f"index must be a class, 0 to {len(self.names) - 1}"
+            raise ValueError(f"{wanted}; got {index!r}") from None
         first, end = np.searchsorted(self.labels, [index, index + 1])
         return self.pixels[first:end]
+
+    def inverted(self) -> "Images":
+        """The same images with ink and paper exchanged, `pixels [images, height, width]`.
+
+        >>> glyphs = load("glyphs", classes=2)
+        >>> [bool(each.pixels.mean() < 64) for each in (glyphs, glyphs.inverted())]
+        [True, False]
+        """
+        return dataclasses.replace(self, pixels=255 - self.pixels, mean=1 - self.mean)
 
 
 def load(
@@ -156,7 +185,8 @@ def load(
 ) -> Images:
     """Images by class of `"omniglot"`, `"mnist"`, `"fashion_mnist"` or `"glyphs"`.
 
-    Gives `pixels [n, size, size]` and the class of each image, `labels [n]`. Images are resized
+    Gives `pixels [n, size, size]` and the class of each image, `labels [n]`. Ink is bright on black
+    paper in all sources, as the authors have it: Omniglot is inverted. Images are resized
     bilinearly; `size` None keeps them as they are. `classes` keeps the first so many classes, or
     those listed. Omniglot has 1,623 characters, each drawn by 20 people; MNIST and FashionMNIST
     have ten classes, images for training before those for testing; `"glyphs"` draws 400 classes, or
@@ -198,7 +228,7 @@ def available(name: str) -> bool:
     True
     """
     _checks.choice("the image source", name, SOURCES)
-    return all(_local(name, file) or _cached(name, file) for file in _FILES.get(name, ()))
+    return all(_local(name, file) for file in _FILES.get(name, ()))
 
 
 def _need(module: str) -> ModuleType:
@@ -207,7 +237,7 @@ def _need(module: str) -> ModuleType:
 
 def _listed(classes) -> Sequence[int]:
     """The classes to keep, in order, each once."""
-    if not np.ndim(classes):
+    if _checks.axes_of(classes) != 1:
         return range(_checks.whole("classes", classes, least=1))
     if not len(classes):
         raise ValueError("classes must list one class at least; got none; None keeps all")
@@ -238,17 +268,29 @@ def _omniglot(size, progress):
                         raise ValueError(
                             f"it holds {len(found)} drawings of {len(drawn)} characters"
                         )
+                    digest = hashlib.md5(usedforsecurity=False)
                     for member in sorted(found):
-                        image = pil.open(io.BytesIO(archive.read(member)), formats=["PNG"])
+                        raw = unpacked(archive, archive.getinfo(member), _LARGEST_DRAWING)
+                        image = pil.open(io.BytesIO(raw), formats=["PNG"])
                         if image.size != (105, 105):
                             raise ValueError(f"{member} is of {image.size}, not (105, 105) pixels")
-                        pixels.append(_resize(image.convert("L"), size))
+                        image = image.convert("L")
+                        digest.update(member.encode() + image.tobytes())
+                        # paper is white in the files, and black in all that the authors load
+                        pixels.append(_resize(image.point(lambda grey: 255 - grey), size))
                         bar.update()
+                    published, inside = _FILES["omniglot"][path.name]
+                    if digest.hexdigest() != inside and _md5(path.read_bytes()) != published:
+                        raise ValueError("its drawings are others")
             except (*_UNREADABLE, pil.DecompressionBombError) as error:
                 wanted = f"{count} characters × {_DRAWINGS} drawings"
                 raise _wrong("omniglot", path, wanted, error) from error
             names += [character.split("/", 1)[1] for character in sorted(drawn)]
     return np.stack(pixels), np.repeat(np.arange(len(names)), _DRAWINGS), names
+
+
+def _md5(raw: bytes) -> str:
+    return hashlib.md5(raw, usedforsecurity=False).hexdigest()
 
 
 def _idx(name, progress):
@@ -257,10 +299,10 @@ def _idx(name, progress):
     for file, (_, checksum) in _FILES[name].items():
         path = _file(name, file, progress)
         try:
-            raw = path.read_bytes()
-            raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-            if hashlib.md5(raw, usedforsecurity=False).hexdigest() != checksum:
-                raise ValueError(f"its {len(raw)} bytes have another checksum")
+            with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as opened:
+                raw = opened.read(_LARGEST + 1)
+            if _md5(raw) != checksum:
+                raise ValueError(f"its {len(raw):,} bytes have another checksum")
         except (OSError, EOFError, zlib.error, ValueError) as error:
             wanted = f"an IDX file of MD5 {checksum} once unpacked"
             raise _wrong(name, path, wanted, error) from error
@@ -274,8 +316,9 @@ def _idx(name, progress):
 
 
 def _folders(name) -> list[Path]:
+    """Where files may be: where the user says, where packages put them, where downloads are."""
     own = [Path(os.environ[ENVIRONMENT], name)] if os.environ.get(ENVIRONMENT) else []
-    return own + [Path(folder) for folder in _PACKAGES.get(name, ())]
+    return own + [Path(folder) for folder in _PACKAGES.get(name, ())] + _cache(name)
 
 
 def _local(name, file) -> Path | None:
@@ -284,23 +327,19 @@ def _local(name, file) -> Path | None:
     return next(filter(Path.is_file, found), None)
 
 
-def _cache(name) -> Path:
-    return Path(_need("pooch").os_cache("attnpaths")) / name
-
-
-def _cached(name, file) -> bool:
-    """True where the file was downloaded: without the means to, it was not."""
+def _cache(name) -> list[Path]:
+    """Where downloads are kept; nowhere without the means to download."""
     try:
-        return (_cache(name) / file).exists()
+        return [Path(_need("pooch").os_cache("attnpaths")) / name]
     except ModuleNotFoundError:
-        return False
+        return []
 
 
 def _file(name, file, progress) -> Path:
     """Where the file is, after a download if need be."""
     if found := _local(name, file):
         return found
-    pooch, requests, cache = _need("pooch"), _need("requests"), _cache(name)
+    pooch, requests, [cache] = _need("pooch"), _need("requests"), _cache(name)
     url, (checksum, _) = _URLS[name] + file, _FILES[name][file]
     fetch = functools.partial(_download, target=cache / file, progress=progress)
     # the progress bar says it already
@@ -346,6 +385,6 @@ def _wrong(name, path, wanted, error) -> ValueError:
     file = path.name if path.suffix else f"{path.name}.gz"
     published = f"{_URLS[name]}{file} (MD5 {_FILES[name][file][0]}){_INSTALL.get(name, '')}"
     return ValueError(
-        f"{path} is damaged or not the right file: {error}; expected {wanted}. Delete it, and "
-        f"load({name!r}) will fetch {published}"
+        f"{path} is damaged or not the right file: {brief(error)}; expected {wanted}. Delete it, "
+        f"and load({name!r}) will fetch {published}"
     )

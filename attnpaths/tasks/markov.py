@@ -1,4 +1,4 @@
-"""Hidden Markov chain classification: which of two chains made this noisy sequence?
+"""Hidden Markov chain classification: which of two chains, or more, made this noisy sequence?
 
 A chain of T hidden states ± flips with probability 0.3 (class +1) or 0.7 (class −1). Tokens
 are v_± plus noise, after a beginning-of-sequence token of zeros, each with its one-hot
@@ -7,6 +7,7 @@ which together count the steps without a flip, and random heads.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,10 +25,13 @@ _KEPT = {"all": ((0, 1), (0, 1)), "good": ((0,), (0,)), "good+denoising": ((0, 1
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Split(_html.Sized):
-    """Labelled sequences: tokens `x`, labels `y` = ±1, and the hidden `states` ±1."""
+    """Labelled sequences: tokens `x`, labels `y` = ±1, and the hidden `states` ±1.
+
+    With C > 2 classes `y [P, C]` is +1 in the column of its class and −1 elsewhere.
+    """
 
     x: Float[Array, "examples tokens dim"]
-    y: Float[Array, "examples"]
+    y: Float[Array, "examples *classes"]
     states: Int[Array, "examples chain"]
 
 
@@ -80,7 +84,7 @@ def make_task(
     paths: str = "all",
     denoising: str = "random",
     dim: int = 200,
-    p_flip: tuple[float, float] = (0.3, 0.7),
+    p_flip: Sequence[float | tuple[float, float]] = (0.3, 0.7),
 ) -> Task:
     """The task in any setting: chains of T = `tokens` states in `dim` dimensions, fresh heads.
 
@@ -91,9 +95,14 @@ def make_task(
     are balanced, +1 first, with one more if the number is odd. Equal seeds give equal tasks, and
     equal noise η at every σ; others are independent. See `paper_task` for `paths`, `denoising`.
 
+    A flip probability may be a pair, out of + and out of −. Three or more of them make so many
+    classes, in their order, and labels `y [P, C]`: +1 in the column of the class, else −1.
+
     >>> task = make_task(0, tokens=5, dim=10, examples=4, test_examples=6)
     >>> task.train.x.shape, task.test.y.shape, task.network
     ((4, 6, 16), (6,), Network(head_counts=(2, 2), dim=16, readout=-1))
+    >>> make_task(0, tokens=5, dim=10, examples=4, p_flip=(0.2, 0.8, (0.2, 0.8))).train.y[0]
+    Array([ 1., -1., -1.], dtype=float64)
     """
     seed = _checks.whole("seed", seed, least=0)
     seeds = map(int, np.random.SeedSequence(seed).generate_state(4))
@@ -133,26 +142,32 @@ def _build(seeds, sizes, noise, beta, p_flip, paths, denoising) -> Task:
     )
 
 
-def _probabilities(p_flip) -> tuple[float, float]:
+def _probabilities(p_flip) -> Float[np.ndarray, "classes states"]:
+    """The flip probabilities of every class, out of + and out of −."""
     try:
-        plus, minus = map(float, p_flip)
-        if not (0 <= plus <= 1 and 0 <= minus <= 1):
+        found = np.stack([np.broadcast_to(np.asarray(each, float), 2) for each in p_flip])
+        if _checks.masked(p_flip) or len(found) < 2 or not np.all((found >= 0) & (found <= 1)):
             raise ValueError
     except (TypeError, ValueError):
         wanted = "p_flip must be two probabilities, for the classes +1 and −1"
-        raise ValueError(f"{wanted}; got {p_flip!r}") from None
-    return plus, minus
+        more = "or more, for so many classes; each may be a pair, out of + and out of −"
+        raise ValueError(f"{wanted}, {more}; got {p_flip!r}") from None
+    return found
 
 
 def _split(seed, examples, tokens, dim, noise, p_flip) -> Split:
     """Chains and noise, drawn in the order in which the authors' code draws them."""
-    stream = Stream(seed)
-    y = np.repeat([1, -1], [(examples + 1) // 2, examples // 2])
+    stream, classes = Stream(seed), len(p_flip)
+    # balanced, the first classes with one more where the number does not divide
+    kind = np.sort(np.arange(examples) % classes)
+    y = 2.0 * np.eye(classes)[kind] - 1
     draws = stream.rand(examples, tokens)
-    p_stay = 1 - np.where(y == 1, *p_flip)
-    steps = np.where(draws < p_stay[:, None], 1, -1)
-    steps[:, 0] = np.where(draws[:, 0] >= 0.5, 1, -1)
-    states = np.cumprod(steps, axis=1)
+    p_stay = 1 - p_flip[kind]
+    states = np.where(draws >= 0.5, 1, -1)
+    for t in range(1, tokens):
+        before = states[:, t - 1]
+        stays = draws[:, t] < np.where(before == 1, *p_stay.T)
+        states[:, t] = np.where(stays, before, -before)
     # v₊ and v₋ are constant, one on each half of the features, and zero on the other: the part
     # P∥η of the noise in their plane is its mean over each half, and σ∥P∥η + σ⊥P⊥η is
     (sigma_parallel, sigma_perp), halves = noise, stream.randn(examples, 2, dim // 2, tokens)
@@ -163,7 +178,7 @@ def _split(seed, examples, tokens, dim, noise, p_flip) -> Split:
     x = np.zeros((examples, tokens + 1, dim + tokens + 1))
     x[:, 1:, :dim] = halves.reshape(examples, dim, tokens).transpose(0, 2, 1)
     x[:, :, dim:] = np.eye(tokens + 1)
-    return Split(jnp.asarray(x), jnp.asarray(y, dtype=float), jnp.asarray(states))
+    return Split(jnp.asarray(x), jnp.asarray(y if classes > 2 else y[:, 0]), jnp.asarray(states))
 
 
 def _good_head(tokens, dim):

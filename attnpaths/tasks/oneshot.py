@@ -55,6 +55,8 @@ class Sequences:
         object.__setattr__(self, "images", images)
         for name in ("signs", "y"):
             values = np.asarray(getattr(self, name))
+            if np.ma.is_masked(getattr(self, name)):
+                raise ValueError(f"{name} must not be masked; leave such sequences out")
             if values.shape != images.shape[:1]:
                 wanted = f"{name} must be one label for each of {len(images)} rows of images"
                 raise ValueError(f"{wanted}; got shape {values.shape}")
@@ -144,6 +146,7 @@ class Encoder:
 
     def __call__(self, sequences: Sequences) -> Float32[np.ndarray, "examples tokens dim"]:
         """Tokens `[P, 48, 192]` in single precision."""
+        _checks.kind("sequences", sequences, Sequences)
         _fits(len(sequences), 8)
         x = np.repeat(self.pixels(sequences), CHANNELS, axis=-1)
         x += self.codes[sequences.orders]
@@ -151,6 +154,7 @@ class Encoder:
 
     def pixels(self, sequences: Sequences) -> Float32[np.ndarray, "examples tokens pixels"]:
         """Normalised patches `[P, 48, 64]`, one channel, without position and label."""
+        _checks.kind("sequences", sequences, Sequences)
         rows, count = sequences.images.ravel(), len(self.patches)
         outside = rows[(rows < 0) | (rows >= count)]
         if len(outside):
@@ -244,7 +248,8 @@ def draw(
     [1, 1, 1, -1, -1]
     """
     examples = _checks.whole("examples", examples, least=1)
-    for word in np.atleast_1d(seed).tolist():
+    several = _checks.axes_of(seed) == 1
+    for word in list(seed) if several else [seed]:  # pyright: ignore[reportArgumentType]
         _checks.whole("seed", word, least=0)
     classes = pairs.check_classes(images, classes)
     # classes, labels and images of each, and what they are made from
@@ -256,6 +261,24 @@ def draw(
     return Sequences(*pairs.choose(images, rng, classes[first], classes[second], y), y)
 
 
+def authors_set(images: Images, examples: int | None = None) -> Sequences:
+    """The sequences on which the authors test out of distribution: always the same.
+
+    `images [P, 3]`: the i-th image of class 0 in the training file, labelled −, then the i-th of
+    class 1, labelled +, then the i-th of either class in the test file, label y = ∓1. There are
+    2,115 of MNIST and 2,000 of FashionMNIST; `examples` keeps so many, the first half of each.
+
+    >>> labels = np.repeat([0, 1], [5925, 6743])  # two test images of class 0, one of class 1
+    >>> pixels = np.zeros((len(labels), 8, 8), np.uint8)
+    >>> found = authors_set(Images("mnist", pixels, labels, ("0", "1"), 0.13, 0.31))
+    >>> found.images.tolist(), found.y.tolist()
+    ([[0, 5925, 5923], [1, 5926, 5924], [0, 5925, 12667]], [-1, -1, 1])
+    """
+    if examples is not None and _checks.whole("examples", examples, least=2) % 2:
+        raise ValueError(f"examples must be even, half of them of each label; got {examples}")
+    return Sequences(*pairs.fixed(images, None if examples is None else examples // 2))
+
+
 def make_task(
     seed: int,
     *,
@@ -263,6 +286,7 @@ def make_task(
     examples: int = 600,
     test_examples: int = 1000,
     out_of_distribution: Sequence[str | Images] = ("mnist", "fashion_mnist"),
+    out_of_distribution_set: str = "random",
     labels=None,
     progress: bool = True,
 ) -> Task:
@@ -270,8 +294,10 @@ def make_task(
 
     `x [P, 48, 192]` is (z − mean z)/√(var z + ε) + p_t + v, z a patch in three channels; `y [P]`.
     Sequences are of the training and the test classes of `source`; `out_of_distribution` lists
-    sources of which classes 0 and 1 are told apart. Give `Images`, not names, to spare loading, and
-    `labels` to match a trained network. Equal seeds give equal tasks, others independent ones.
+    sources of which classes 0 and 1 are told apart, in sequences that are `"random"` or, by
+    `out_of_distribution_set`, those of the `"authors"` (`authors_set`). Give `Images`, not names,
+    to spare loading, and `labels` to match a trained network. Equal seeds give equal tasks, others
+    independent ones.
 
     >>> task = make_task(0, source="glyphs", examples=6, test_examples=4, out_of_distribution=())
     >>> task.train.x.shape, task.test.y.tolist()
@@ -280,6 +306,7 @@ def make_task(
     seed = _checks.whole("seed", seed, least=0)
     examples = _checks.whole("examples", examples, least=1)
     test_examples = _checks.whole("test_examples", test_examples, least=1)
+    _checks.choice("out_of_distribution_set", out_of_distribution_set, ("random", "authors"))
     labels = label_vectors() if labels is None else _vectors(labels)
     progress = _checks.flag("progress", progress)
     others = out_of_distribution
@@ -300,7 +327,10 @@ def make_task(
             problem = f"the task has {other.source!r} twice, and its test sets go by their source"
             remedy = "leave one out, or rename it: dataclasses.replace(images, source=...)"
             raise ValueError(f"{problem}; {remedy}")
-        sequences = draw(other, test_examples, seed=[seed, number], classes=(0, 1))
+        if out_of_distribution_set == "authors":
+            sequences = authors_set(other, test_examples)
+        else:
+            sequences = draw(other, test_examples, seed=[seed, number], classes=(0, 1))
         more[other.source] = _split(Encoder(other, labels), sequences)
     return Task(train, test, more, labels, images.source)
 

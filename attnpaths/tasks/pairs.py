@@ -5,6 +5,9 @@ from jaxtyping import Int
 
 from attnpaths.tasks.images import Images
 
+# Images of classes 0 and 1 in the published training files; those of the test files come after.
+TRAINING = {"mnist": (5923, 6742), "fashion_mnist": (6000, 6000)}
+
 
 def check_source(images) -> None:
     """Refuse what are no images."""
@@ -44,3 +47,29 @@ def choose(images: Images, rng, first, second, y):
     query = (beside + 1 + rng.integers(counts[third] - 1)) % counts[third]
     rows = [starts[first] + shown[0], starts[second] + shown[1], starts[third] + query]
     return np.stack(rows, axis=1), signs
+
+
+def fixed(images: Images, each: int | None):
+    """Images, signs and labels of the authors' set out of distribution, `each` of either label."""
+    check_source(images)
+    if images.source not in TRAINING or len(images.names) < 2:
+        wanted = f"the authors' set is of classes 0 and 1 of {' or '.join(TRAINING)}"
+        raise ValueError(f"{wanted}; got {len(images.names)} classes of {images.source}")
+    train = np.array(TRAINING[images.source])
+    tests = images.counts[:2] - train
+    if (tests < 1).any():
+        wanted = f"classes 0 and 1 of {images.source} must be whole, with more than {train} images"
+        raise ValueError(f"{wanted}; got {images.counts[:2]}; take images.load({images.source!r})")
+    if each is not None and each > tests.min():
+        wanted = (
+            f"examples must be at most {2 * tests.min()}, as the authors' set of {images.source} "
+        )
+        wanted += f"has {tests.min()} sequences of one label"
+        raise ValueError(f"{wanted}; got {2 * each}")
+    rows = []
+    starts = np.searchsorted(images.labels, [0, 1])
+    for start, shown, count in zip(starts, train, tests, strict=True):
+        i = np.arange(count if each is None else each)
+        rows.append(np.stack([starts[0] + i, starts[1] + i, start + shown + i], axis=1))
+    y = np.repeat([-1, 1], [len(part) for part in rows])
+    return np.concatenate(rows), np.full(len(y), -1), y

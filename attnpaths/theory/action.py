@@ -1,23 +1,40 @@
 """The action: entropy of the factor form, and energy with closed first and second derivatives.
 
 Levels are measured in powers of σ², as in `factors`, which turns every problem into one with
-σ = 1 whose ξ is larger by σ^{L+2}.
+σ = 1 whose ξ is larger by σ^{L+2}, or by the σ of all weights along each path. With C outputs the
+PC labels are regressed together, and everything else is as with one: S = Σ_ℓ (N_ℓ/N)(−ℒ_ℓ) +
+[ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y]/N with K and Y of size PC.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from attnpaths import kernels
-from attnpaths.problem import Problem, reduce_rows
-from attnpaths.theory.factors import Factors, assemble, entropies, move, pairs
+from attnpaths.network.ways import Ways
+from attnpaths.problem import Problem, graded_rows
+from attnpaths.theory.factors import (
+    Factors,
+    assemble,
+    entropies,
+    in_steps,
+    logarithms,
+    pairs,
+    ranges,
+    towards,
+    unknowns,
+)
 
-# Kernels that exceed the temperature by more than this are rotated before they are factorised.
-GRADED_RATIO = 1e6
+# Matrices of so many rows are inverted by halves.
+_HALVED = 256
+# At least so many random vectors stand for all in an estimate of a trace.
+_PROBES = 16
+# A careful estimate has so many times as many, or all.
+_BLOCKS = 4
 
 
 class Widths(NamedTuple):
@@ -42,106 +59,103 @@ class Widths(NamedTuple):
 class Data(NamedTuple):
     """A problem whose levels are in units of σ²; one of the two forms of its kernel is None.
 
-    Its rows are those of `problem.reduce_rows`; `unseen` and `missed` are what these leave out.
+    Its rows are those of `problem.graded_rows`; `unseen`, `missed` and `unsure` are what these
+    leave out.
     """
 
-    stored: Float[Array, "pairs rows_squared"] | None
+    stored: Float[Array, "pairs rows rows"] | None
     features: Float[Array, "rows paths dim"] | None
-    y: Float[Array, " rows"]
+    y: Float[Array, " labels"]
     unseen: Array | int
     missed: Float[Array, ""]
+    unsure: Float[Array, ""]
     temperature: Float[Array, ""]
 
 
 def prepare(problem: Problem) -> Data:
     """Absorb σ and the normalisation of the kernel in ξ; store path–path kernels that fit."""
-    rows = reduce_rows(problem)
-    count, paths, dim = rows.xi.shape
-    scale = jnp.sqrt(problem.prior_variance ** (problem.layers + 2) / (paths * dim))
-    flat, y = _graded((scale * rows.xi).reshape(count, -1), rows.y, problem.temperature)
-    features = flat.reshape(count, paths, dim)
-    rest = y, rows.unseen, rows.missed, problem.temperature
-    if not kernels.stores(count, paths):
+    rows, ways = graded_rows(problem), problem.ways
+    count, paths, _ = rows.xi.shape
+    features = rows.xi * jnp.sqrt(problem.path_variances)[None, :, None]
+    unsure = rows.unsure * jnp.max(problem.path_variances)
+    rest = rows.y.ravel(), rows.unseen, rows.missed, unsure, problem.temperature
+    if not kernels.stores(count, paths, ways.readouts):
         return Data(None, features, *rest)
-    return Data(kernels.pair_kernels(features, features).reshape(-1, count**2), None, *rest)
+    return Data(kernels.pair_kernels(features, features, ways.readouts), None, *rest)
 
 
-def _graded(flat, y, temperature):
-    """Rotate the rows so that large and tiny parts of the kernel do not mix.
-
-    K + 𝒯 then has a Cholesky factor that is exact in small directions too, which matters where
-    the kernel exceeds the temperature by many digits, and costs time where it does not.
-    """
-
-    def rotate():
-        basis, values, features = jnp.linalg.svd(flat, full_matrices=False)
-        return values[:, None] * features, basis.T @ y
-
-    ratio = jnp.max(jnp.sum(flat**2, axis=1)) / temperature
-    return jax.lax.cond(ratio > GRADED_RATIO, rotate, lambda: (flat, y))
-
-
-def mix(data: Data, u: Float[Array, " pairs"]) -> Float[Array, "rows rows"]:
+def mix(data: Data, u: Float[Array, " entries"]) -> Float[Array, "labels labels"]:
     """The kernel K(U), linear in the entries u of U on and below its diagonal."""
-    count = len(data.y)
     if data.stored is not None:
-        return (u @ data.stored).reshape(count, count)
+        return kernels.weigh(u, data.stored, len(data.y) // data.stored.shape[1])
     assert data.features is not None
-    paths = data.features.shape[1]
-    first, second = np.tril_indices(paths)
-    entry = np.zeros((paths, paths), int)
-    entry[first, second] = entry[second, first] = np.arange(len(first))
-    mixed = jnp.einsum("ab,pbi->pai", u[entry], data.features)
-    return data.features.reshape(count, -1) @ mixed.reshape(count, -1).T
+    return kernels.combine(kernels.symmetric(u), data.features, data.features)
 
 
-def _likelihood(data: Data, u: Float[Array, " pairs"]):
+def _inverse(matrix: Float[Array, "n n"]):
+    """The Cholesky factor L of a matrix, L⁻¹, and the inverse, by halves: what is 0 is not used."""
+    factor = jnp.linalg.cholesky(matrix)
+    n, half = len(matrix), len(matrix) // 2
+    if n < _HALVED:
+        whitening = solve_triangular(factor, jnp.eye(n), lower=True)
+        return factor, whitening, whitening.T @ whitening
+    first, last = (
+        solve_triangular(block, jnp.eye(len(block)), lower=True)
+        for block in (factor[:half, :half], factor[half:, half:])
+    )
+    between = -last @ (factor[half:, :half] @ first)
+    whitening = jnp.block([[first, jnp.zeros((half, n - half))], [between, last]])
+    corner = last.T @ between
+    inverse = jnp.block(
+        [[first.T @ first + between.T @ between, corner.T], [corner, last.T @ last]]
+    )
+    return factor, whitening, inverse
+
+
+def _likelihood(data: Data, u: Float[Array, " entries"]):
     """Energy, its gradient in u, and what the second derivative needs, by one Cholesky factor."""
-    identity = jnp.eye(len(data.y))
-    factor = jnp.linalg.cholesky(mix(data, u) + data.temperature * identity)
-    whitening = solve_triangular(factor, identity, lower=True)
-    inverse = whitening.T @ whitening
+    kernel = mix(data, u)
+    factor, whitening, inverse = _inverse(kernel + data.temperature * jnp.eye(len(data.y)))
     v = inverse @ data.y
-    fit = data.y @ v
-    energy = 2 * jnp.sum(jnp.log(jnp.diag(factor))) + fit
+    energy = 2 * jnp.sum(jnp.log(jnp.diag(factor))) + data.y @ v
     transpose = jax.linear_transpose(lambda w: mix(data, w), u)
-    (gradient,) = transpose(inverse - jnp.outer(v, v))
-    return (energy, gradient, fit), (inverse, v, transpose)
+    ((traces, pulls),) = jax.vmap(transpose)(jnp.stack([inverse, jnp.outer(v, v)]))
+    return (energy, traces, pulls), (whitening, inverse, v, transpose)
 
 
 @jax.custom_jvp
-def energy_and_gradient(data: Data, u: Float[Array, " pairs"]):
-    """P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y, Eq. 12, its gradient in u, and its second term.
+def energy_and_slopes(data: Data, u: Float[Array, " entries"]):
+    """P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y, Eq. 12, and the two terms of its gradient in u.
 
     Directions that no path reaches add the constant `unreached`, which is left out here.
 
-    ∂/∂U_{ππ'} = tr(C_{ππ'} (K+𝒯)⁻¹) − vᵀ C_{ππ'} v with v = (K+𝒯)⁻¹Y.
+    ∂/∂U_{ππ'} = tr(C_{ππ'} (K+𝒯)⁻¹) − vᵀ C_{ππ'} v with v = (K+𝒯)⁻¹Y; the second is given as it
+    stands, without its sign.
     """
     return _likelihood(data, u)[0]
 
 
-@energy_and_gradient.defjvp
+@energy_and_slopes.defjvp
 def _(primals, tangents):
     (data, u), (_, du) = primals, tangents
-    (energy, gradient, fit), (inverse, v, transpose) = _likelihood(data, u)
+    (energy, traces, pulls), (_, inverse, v, transpose) = _likelihood(data, u)
     dK = mix(data, du)
-    dv = -inverse @ (dK @ v)
-    cross = jnp.outer(dv, v)
-    (dgradient,) = transpose(-inverse @ dK @ inverse - cross - cross.T)
-    dfit = -v @ dK @ v
-    return (energy, gradient, fit), (gradient @ du, dgradient, dfit)
+    cross = jnp.outer(-inverse @ (dK @ v), v)
+    change = jnp.stack([-inverse @ dK @ inverse, cross + cross.T])
+    ((dtraces, dpulls),) = jax.vmap(transpose)(change)
+    return (energy, traces, pulls), ((traces - pulls) @ du, dtraces, dpulls)
 
 
 @jax.custom_jvp
-def energy(data: Data, u: Float[Array, " pairs"]) -> Float[Array, ""]:
+def energy(data: Data, u: Float[Array, " entries"]) -> Float[Array, ""]:
     """The energy alone; differentiating it reuses the factorisation of its value."""
-    return energy_and_gradient(data, u)[0]
+    return energy_and_slopes(data, u)[0]
 
 
 @energy.defjvp
 def _(primals, tangents):
-    value, gradient, _ = energy_and_gradient(*primals)
-    return value, gradient @ tangents[1]
+    value, traces, pulls = energy_and_slopes(*primals)
+    return value, (traces - pulls) @ tangents[1]
 
 
 def unreached(data: Data) -> Float[Array, ""]:
@@ -149,30 +163,171 @@ def unreached(data: Data) -> Float[Array, ""]:
     return data.unseen * jnp.log(data.temperature) + data.missed / data.temperature
 
 
-def action(B: Factors, data: Data, widths: Widths) -> Float[Array, ""]:
+def doubt(B: Factors, data: Data, widths: Widths) -> Float[Array, ""]:
+    """What rounding may hide of the gradient: vᵀKv of labels that seem out of reach."""
+    U = assemble(B)[-1]
+    return 2 * data.unsure * jnp.sum(U**2) / (data.temperature**2 * widths.mean)
+
+
+def resolution(B: Factors, data: Data) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The smallest part of a diagonal entry of a level that the entries above do not determine.
+
+    As much of the relative precision of its numbers is left to the level, U⁽ℓ⁾ = A_ℓ A_ℓᵀ. Beside
+    it, by how much the kernel exceeds the temperature.
+    """
+    levels = assemble(B)
+    parts = [jnp.min(jnp.diag(A) ** 2 / jnp.sum(A**2, axis=1)) for A in levels]
+    kernel = mix(data, pairs(levels[-1]))
+    return jnp.min(jnp.stack(parts)), jnp.max(jnp.diag(kernel)) / data.temperature
+
+
+def action(B: Factors, data: Data, widths: Widths, ways: Ways | None = None) -> Float[Array, ""]:
     """S = −Σℒ + αℰ, Eq. 32, at σ = 1 and without the constant `unreached`."""
-    entropy = jnp.sum(widths.shares * entropies(B))
+    entropy = jnp.sum(widths.shares * entropies(B, ways))
     return entropy + energy(data, pairs(assemble(B)[-1])) / widths.mean
 
 
 def value_and_gradient(
+    B: Factors, data: Data, widths: Widths, heads: tuple[int, ...] | Ways
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The action, its gradient in the `step` of `move`, and the scale of what cancels in it.
+
+    Then the two terms of the energy's gradient in the entries of U, as `energy_and_slopes` has
+    them.
+
+    A gradient has terms of the entropy, which is ‖B_ℓ‖² − 2 Σ ln diag B_ℓ, and of the two parts of
+    the energy. The scale of all entries of a level is the sum of the largest of each: levels that
+    matter little have small ones. Labels that no path reaches have no part in it.
+    """
+    ways = Ways.of(heads)
+    value, slopes, *terms = _slopes(B, data, widths, ways)
+    entropy, *energies = (in_steps(B, slope, ways) for slope in slopes)
+    sizes = []
+    for b, share, (start, end) in zip(B, widths.shares, ranges(ways), strict=True):
+        parts = (jnp.max(jnp.abs(each[start:end]), initial=0.0) / 2 for each in energies)
+        largest = jnp.max(jnp.sum(b**2, axis=0))
+        sizes.append(jnp.full(end - start, share * jnp.maximum(1.0, largest) + sum(parts)))
+    return value, entropy + sum(energies), jnp.concatenate(sizes), *terms
+
+
+def _slopes(B: Factors, data: Data, widths: Widths, ways: Ways):
+    """The action, and its gradient in the factors in three parts: entropy, ln det, and labels."""
+    (entropy, u), back = jax.vjp(lambda B: _parts(B, widths, ways), B)
+    energy, traces, pulls = energy_and_slopes(data, u)
+    none = jnp.zeros_like(u)
+    each = jnp.array([1.0, 0.0, 0.0]), jnp.stack([none, traces, -pulls]) / widths.mean
+    (slopes,) = jax.vmap(back)(each)
+    parts = [tuple(b[i] for b in slopes) for i in range(3)]
+    return entropy + energy / widths.mean, parts, traces, pulls
+
+
+def _parts(B: Factors, widths: Widths, ways: Ways):
+    """The entropy, and the entries of U that the energy depends on."""
+    return jnp.sum(widths.shares * entropies(B, ways)), pairs(assemble(B)[-1])
+
+
+def hessian_product(
+    B: Factors, data: Data, widths: Widths, heads: tuple[int, ...] | Ways
+) -> Callable[[Float[Array, " unknowns"]], Float[Array, " unknowns"]]:
+    """Products with the second derivative of the action in `step`."""
+    ways = Ways.of(heads)
+
+    def slope(B):
+        return jax.tree.map(lambda *parts: sum(parts), *_slopes(B, data, widths, ways)[1])
+
+    slopes, product = jax.linearize(slope, B)
+    bent = _bent(B, slopes, ways)
+    return lambda step: in_steps(B, product(towards(B, step, ways)), ways) + bent * step
+
+
+def _bent(B: Factors, slopes: Factors, ways: Ways) -> Float[Array, " unknowns"]:
+    """What the second derivative has on its diagonal since some steps are logarithms."""
+    return logarithms(ways) * in_steps(B, slopes, ways)
+
+
+def by_entry(data: Data) -> bool:
+    """Whether there is a stored kernel for every entry of U on and below its diagonal."""
+    return data.stored is not None and data.stored.shape[1] == len(data.y)
+
+
+def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
+    """C_a x for all entries a of U on and below its diagonal, which are what K is linear in."""
+    if by_entry(data):
+        return jnp.einsum("apq,qm->apm", data.stored, x)
+    return jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
+
+
+def energy_hessian(
+    data: Data, u: Float[Array, " entries"], careful: Bool[Array, ""]
+) -> tuple[Float[Array, " entries"], Float[Array, "entries entries"]]:
+    """The gradient of P·ℰ in u, and an estimate of its second derivative, better if `careful`.
+
+    ∂²/∂u_a∂u_b = −tr(C_a (K+𝒯)⁻¹ C_b (K+𝒯)⁻¹) + 2 vᵀ C_a (K+𝒯)⁻¹ C_b v. With (K+𝒯)⁻¹ = WᵀW the
+    trace is Σ_i (W C_a Wᵀe_i)·(W C_b Wᵀe_i) over unit vectors e_i, and what random signs z in
+    place of these give on average: a few of them stand for all. Where all unit vectors cost no more
+    than such a better estimate, it is exact.
+    """
+    (_, traces, pulls), (whitening, _, v, _) = _likelihood(data, u)
+    rows, columns = len(v), probes(len(v), len(u))
+    blocks = -(-rows // columns)
+    most = min(blocks, _BLOCKS)
+    count = jnp.where(careful, most, 1)
+
+    def whitened(x):
+        along = jnp.einsum("pq,aqm->apm", whitening, _spread(data, len(u), x))
+        return along.reshape(len(u), -1)
+
+    def add(number, total):
+        key = jax.random.fold_in(jax.random.key(0), number)
+        signs = jax.random.rademacher(key, (rows, columns), float) / (columns * count) ** 0.5
+        units = _units(rows, columns, number)
+        along = whitened(whitening.T @ jnp.where(count == blocks, units, signs))
+        return total + along @ along.T
+
+    bend = jax.lax.fori_loop(0, count, add, jnp.zeros((len(u), len(u))))
+    labels = whitened(v[:, None])
+    return traces - pulls, 2 * labels @ labels.T - bend
+
+
+def _units(rows: int, columns: int, number) -> Float[Array, "rows columns"]:
+    """So many unit vectors, after as many times `number`; zeros where there are no more."""
+    which = number * columns + jnp.arange(columns)
+    return jax.nn.one_hot(which, rows, dtype=float).T
+
+
+def probes(rows: int, entries: int) -> int:
+    """How many random signs stand for all unit vectors: as many as cost a few products of K."""
+    return min(rows, max(_PROBES, rows // entries))
+
+
+def hessian(
     B: Factors,
-    step: Float[Array, " unknowns"],
+    careful: Bool[Array, ""],
     data: Data,
     widths: Widths,
-    heads: tuple[int, ...],
-) -> tuple[Array, Array, Array]:
-    """The action at `move(B, step)`, its gradient in `step`, and the scale of the terms in it."""
+    heads: tuple[int, ...] | Ways,
+) -> Float[Array, "unknowns unknowns"]:
+    """An estimate of the second derivative of the action in `step`, better if `careful`.
 
-    def inner(step):
-        moved = move(B, step, heads)
-        return pairs(assemble(moved)[-1]), jnp.sum(widths.shares * entropies(moved))
+    Only that of the energy in U is expensive: what the factors add is exact either way.
+    """
+    ways = Ways.of(heads)
+    gradient, curvature = energy_hessian(data, _parts(B, widths, ways)[1], careful)
 
-    (u, entropy), pull = jax.vjp(inner, step)
-    energy, gradient, fit = energy_and_gradient(data, u)
-    (total,) = pull((gradient / widths.mean, jnp.ones(())))
-    scale = 1 + (len(data.y) + jnp.abs(fit)) / widths.mean
-    return entropy + energy / widths.mean, total, scale
+    def rest(B):
+        """Derivatives of what is linear in U, and U itself."""
+        (_, u), back = jax.vjp(lambda B: _parts(B, widths, ways), B)
+        return back((jnp.ones(()), gradient / widths.mean))[0], u
+
+    (slopes, _), product = jax.linearize(rest, B)
+
+    def column(step):
+        bending, along = product(towards(B, step, ways))
+        return in_steps(B, bending, ways), along
+
+    small, along = jax.vmap(column)(jnp.eye(unknowns(ways)))
+    small += jnp.diag(_bent(B, slopes, ways))
+    return small + along @ curvature @ along.T / widths.mean
 
 
 def paper_action(

@@ -50,9 +50,15 @@ def solve_adam(
     """
     _optax()
     problem = Problem.of(xi, y, heads=heads, temperature=temperature, prior_variance=prior_variance)
+    if problem.outputs is not None or problem.prior_variance.ndim:
+        raise ValueError(
+            "solve_adam is the paper's recipe, for y [P] and a single prior_variance; solve takes "
+            "several outputs and variances"
+        )
     width = _checks.number("width", width, least=1)
     steps = _checks.whole("steps", steps, least=1)
     limit = _checks.number("tolerance", tolerance, above=0)
+    target = _checks.number("target", target, least=-np.inf, infinite=True)
     stored = kernels.path_kernels(problem.xi) / problem.xi.shape[1]
     setting = (problem, stored, width)
     evaluations, rates = 0, [learning_rate]
@@ -62,7 +68,7 @@ def solve_adam(
         rates = [LEARNING_RATES[i] for i in np.argsort(energies) if np.isfinite(energies[i])]
     for rate in rates:
         rate = _checks.number("learning_rate", rate, above=0)
-        theory = _run(*setting, rate, steps, limit, jnp.asarray(target))
+        theory = _run(*setting, rate, steps, limit, target)
         evaluations += int(theory.evaluations)
         if jnp.isfinite(theory.action):
             warn_unless_converged(theory, "Give Adam more steps or a smaller learning_rate")
@@ -150,6 +156,7 @@ def _run(problem: Problem, stored, width, rate, steps, tolerance, target) -> The
         iterations=count,
         evaluations=count,
         hessian_products=jnp.zeros((), int),
+        starts=jnp.ones((), int),
         width=width,
         problem=problem,
     )

@@ -6,52 +6,79 @@ sum over layers, −ℒ = σ⁻²‖B_ℓ‖² − 2 Σ ln diag B_ℓ; positivit
 B_ℓ = σI, and no inverse of an order parameter is ever formed. Here σ = 1: levels are measured in
 powers of σ², U⁽ℓ⁾ = σ^{2(L+2−ℓ)} u⁽ℓ⁾. Factors are listed from the last level to the first,
 B_{L+1}, …, B_1. Narrow networks have trapezoidal ones.
+
+A layer that adds its input to its output keeps the rows of the level above, next to those through
+its heads: the first rows of its B_ℓ are the identity, and have no entropy. With C outputs the
+last level has C rows in place of one. Both are said by `Ways`, which here takes the place of the
+numbers of heads.
 """
 
-import math
+import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from attnpaths.network.ways import Ways
+
 Factors = tuple[Float[Array, "_ _"], ...]
 
 
-def level_sizes(heads: tuple[int, ...]) -> list[int]:
+def level_sizes(heads: tuple[int, ...] | Ways) -> list[int]:
     """The numbers of partial paths |Π_ℓ|, from the last level L+1 (one) to the first (all).
 
     >>> level_sizes((2, 3))
     [1, 3, 6]
     """
-    return [math.prod(heads[i:]) for i in range(len(heads), -1, -1)]
+    return [rows for rows, _ in Ways.of(heads).levels]
 
 
-def unknowns(heads: tuple[int, ...]) -> int:
+def unknowns(heads: tuple[int, ...] | Ways) -> int:
     """How many independent numbers the factors B_ℓ hold."""
-    return sum(n * (n + 1) // 2 for n in level_sizes(heads))
+    return ranges(heads)[-1][1]
 
 
-def triangular(theta: Float[Array, " unknowns"], heads: tuple[int, ...]) -> Factors:
+def triangular(theta: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
     """The factors B_{L+1}, …, B_1 that unknowns stand for; zeros stand for identities.
 
-    Each level's unknowns are the logarithms of the diagonal of B_ℓ, then the entries below it.
+    Each level's unknowns are the logarithms of the diagonal of B_ℓ, then the entries below it,
+    of all rows that are free.
 
     >>> triangular(jnp.zeros(4), (2,))[1]
     Array([[1., 0.],
            [0., 1.]], dtype=float64)
     """
-    result, start = [], 0
-    for size in level_sizes(heads):
-        middle, end = start + size, start + size * (size + 1) // 2
-        below = jnp.zeros((size, size)).at[np.tril_indices(size, -1)].set(theta[middle:end])
-        result.append(below + jnp.diag(jnp.exp(theta[start:middle])))
-        start = end
-    return tuple(result)
+    found = []
+    for x in _directions(theta, Ways.of(heads)):
+        diagonal = jnp.diag(x)
+        found.append(x + jnp.diag(jnp.exp(diagonal) - diagonal))
+    return tuple(found)
 
 
-def move(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...]) -> Factors:
+def _directions(step: Float[Array, " unknowns"], ways: Ways) -> Factors:
+    """The triangular matrices of which a step has the diagonals and what is below them."""
+    found, start = [], 0
+    padded = jnp.append(step, 0.0)
+    for size, fixed in ways.levels:
+        row, column = _below(size, fixed)
+        place = np.full((size, size), len(step))
+        own = np.arange(fixed, size)
+        place[own, own] = start + own - fixed
+        start += len(own)
+        place[row, column] = start + np.arange(len(row))
+        start += len(row)
+        found.append(padded[place])
+    return tuple(found)
+
+
+def _below(size: int, fixed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries below the diagonal, in the rows that are free."""
+    row, column = np.tril_indices(size, -1)
+    return row[row >= fixed], column[row >= fixed]
+
+
+def move(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
     """Multiply every factor by the triangular matrix that `step` stands for.
 
     Steps are thus measured relative to where one is, U → A(1 + X)(1 + X)ᵀAᵀ, so that strongly
@@ -71,15 +98,25 @@ def assemble(B: Factors) -> Factors:
     return tuple(levels)
 
 
-def entropies(B: Factors) -> Float[Array, " levels"]:
-    """−ℒ of every level, Eq. 33, in the order of the factors."""
-    terms = [jnp.sum(b**2) - 2 * jnp.sum(jnp.log(jnp.diag(b))) for b in B]
+def entropies(B: Factors, ways: Ways | None = None) -> Float[Array, " levels"]:
+    """−ℒ of every level, Eq. 33, in the order of the factors; the rows of skips have none."""
+    fixed = [0] * len(B) if ways is None else [rows for _, rows in ways.levels]
+    terms = [
+        jnp.sum(b**2) - rows - 2 * jnp.sum(jnp.log(jnp.diag(b)))
+        for b, rows in zip(B, fixed, strict=True)
+    ]
     return jnp.stack(terms)
 
 
-def gp_limit(heads: tuple[int, ...], amplitude: ArrayLike = 1.0) -> Factors:
-    """The factors B_ℓ = I of the GP limit, or a multiple of them."""
-    return tuple(jnp.asarray(amplitude) * jnp.eye(n) for n in level_sizes(heads))
+def gp_limit(heads: tuple[int, ...] | Ways, amplitude: ArrayLike = 1.0) -> Factors:
+    """The factors B_ℓ = I of the GP limit, or with all of U smaller by amplitude^{2(L+1)}."""
+    ways = Ways.of(heads)
+    last, *others = (jnp.eye(n) for n in level_sizes(ways))
+    amplitude = jnp.asarray(amplitude)
+    if any(ways.residual):
+        # a level whose rows are fixed is no smaller than that above: the last makes up for all
+        return amplitude ** (len(others) + 1) * last, *others
+    return tuple(amplitude * b for b in (last, *others))
 
 
 def pairs(A: Float[Array, "paths paths"]) -> Float[Array, " pairs"]:
@@ -87,9 +124,36 @@ def pairs(A: Float[Array, "paths paths"]) -> Float[Array, " pairs"]:
     return (A @ A.T)[np.tril_indices(len(A))]
 
 
-def entropy_hessian(
-    B: Factors, shares: Float[Array, " levels"], heads: tuple[int, ...]
-) -> Float[Array, "unknowns unknowns"]:
-    """The second derivative of the entropy in `step`: that of the action for wide networks."""
-    origin = jnp.zeros(unknowns(heads))
-    return jax.hessian(lambda step: jnp.sum(shares * entropies(move(B, step, heads))))(origin)
+def in_steps(
+    B: Factors, slopes: Factors, heads: tuple[int, ...] | Ways
+) -> Float[Array, " unknowns"]:
+    """The gradient in the `step` of `move`, at no step, from that in the factors."""
+    found = []
+    for b, slope, (size, fixed) in zip(B, slopes, Ways.of(heads).levels, strict=True):
+        row, column = _below(size, fixed)
+        relative = b.T @ slope
+        found += [jnp.diag(relative)[fixed:], relative[row, column]]
+    return jnp.concatenate(found)
+
+
+def towards(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
+    """How the factors move along a small step of `move`."""
+    return tuple(b @ x for b, x in zip(B, _directions(step, Ways.of(heads)), strict=True))
+
+
+def ranges(heads: tuple[int, ...] | Ways) -> list[tuple[int, int]]:
+    """Where the unknowns of every level start and end.
+
+    >>> ranges((2, 3))
+    [(0, 1), (1, 7), (7, 28)]
+    """
+    ends = [0]
+    for n, fixed in Ways.of(heads).levels:
+        ends.append(ends[-1] + (n * (n + 1) - fixed * (fixed + 1)) // 2)
+    return list(itertools.pairwise(ends))
+
+
+def logarithms(heads: tuple[int, ...] | Ways) -> Float[Array, " unknowns"]:
+    """1 where an unknown is the logarithm of what it multiplies by, 0 where it is added."""
+    sizes = [(n - fixed, len(_below(n, fixed)[0])) for n, fixed in Ways.of(heads).levels]
+    return jnp.asarray(np.concatenate([np.repeat([1.0, 0.0], size) for size in sizes]))

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from attnpaths import _checks, _extras, _files, _html, paths
+from attnpaths import _checks, _extras, _files, _html
 from attnpaths.problem import Problem
 from attnpaths.theory import devices
 from attnpaths.theory.factors import Factors
 from attnpaths.theory.solution import OWN, Theory, warn_unless_converged
-from attnpaths.theory.solver import minimum, prepare
+from attnpaths.theory.solver import Near, minimum, prepare
 
 
 @jax.tree_util.register_dataclass
@@ -44,21 +44,31 @@ class Sweep(Theory):
         widths, temperatures = ([f"{v:g}" for v in each] for each in self._axes)
         converged = np.asarray(self.converged)
         return (
-            f"Sweep(heads={self.heads}, widths=({', '.join(widths)}), "
+            f"Sweep({self.problem.ways}, widths=({', '.join(widths)}), "
             f"temperatures=({', '.join(temperatures)}), "
             f"converged={converged.sum()} of {converged.size})"
         )
 
     def _repr_html_(self) -> str:
         """The action at every point of the grid."""
+        converged = np.asarray(self.converged)
+        facts = {"heads": self.heads, "converged": f"{converged.sum()} of {converged.size}"}
+        if not self._whole:
+            return _html.card("Sweep", facts)
         table = np.asarray(self.action).reshape(len(self.widths), len(self.temperatures))
-        facts = {"heads": self.heads, "converged": f"{np.sum(self.converged)} of {table.size}"}
         names = [f"N = {w:g}" for w in self.widths], [f"𝒯 = {t:g}" for t in self.temperatures]
         return _html.card("Sweep", facts, _html.table(table, names[0], names[1], "action S"))
 
     @property
     def _axes(self):
         return self.widths, self.temperatures
+
+    @property
+    def _whole(self) -> bool:
+        """Whether its points are every width at every temperature, in this order."""
+        wanted = np.meshgrid(*self._axes, indexing="ij")
+        found = zip(wanted, (self.width, self.temperature), strict=True)
+        return all(np.array_equal(axis.ravel(), np.ravel(own)) for axis, own in found)
 
     def __len__(self) -> int:
         """The length of the first axis."""
@@ -97,7 +107,13 @@ class Sweep(Theory):
         xarray, which comes with `pip install "attnpaths[sampling]"`.
         """
         xarray = _extras.require("xarray", "sampling", "Sweep.to_xarray")
-        shape, names = tuple(map(len, self._axes)), paths.labels(self.heads)
+        if not self._whole:
+            raise ValueError(
+                f"these {self.action.size} points are no grid of {len(self.widths)} widths and "
+                f"{len(self.temperatures)} temperatures; choose rows and columns, each once, as in "
+                "sweep[:2, [0, 2]], or convert the whole sweep and choose there"
+            )
+        shape, names = tuple(map(len, self._axes)), self.problem.names
         axes = ("width", "temperature")
 
         def on_grid(array):
@@ -110,7 +126,7 @@ class Sweep(Theory):
             coords=dict(zip(axes, map(list, self._axes), strict=True))
             | {"path": names, "other_path": names},
             attrs={"heads": list(self.heads), "examples": len(self.y)}
-            | {"prior_variance": float(self.prior_variance)},
+            | {"prior_variance": np.asarray(self.prior_variance).tolist()},
         )
 
 
@@ -135,7 +151,8 @@ def sweep(
     heads: Sequence[int],
     widths: ArrayLike | Sequence[ArrayLike],
     temperatures: ArrayLike | Sequence[ArrayLike],
-    prior_variance: ArrayLike = 1.0,
+    prior_variance: ArrayLike | Sequence[ArrayLike] = 1.0,
+    residual: bool | Sequence[bool] = False,
     progress: bool = True,
 ) -> Sweep:
     """Solve a whole grid of widths and temperatures, each point started from its neighbour.
@@ -160,8 +177,15 @@ def sweep(
     """
     widths = _checks.numbers("widths", widths, least=1, infinite=True)
     temperatures = _checks.numbers("temperatures", temperatures, above=0)
-    problem = Problem.of(
-        xi, y, heads=heads, temperature=min(temperatures), prior_variance=prior_variance
+    progress = _checks.flag("progress", progress)
+    setting = {"temperature": min(temperatures), "prior_variance": prior_variance}
+    problem = Problem.of(xi, y, heads=heads, residual=residual, **setting)
+    points, entries = len(widths) * len(temperatures), (problem.ways.paths * problem.ways.readouts)
+    _checks.memory(
+        # U and the levels above it, kept by column and then as one grid
+        32 * points * entries**2,
+        f"a grid of {len(widths)} widths and {len(temperatures)} temperatures",
+        "use fewer of them",
     )
     data, *limit = prepare(problem)
     descending = sorted(range(len(temperatures)), key=lambda j: -temperatures[j])
@@ -175,8 +199,7 @@ def sweep(
     # slow to import, and only needed here
     from tqdm.auto import tqdm
 
-    total = len(widths) * len(temperatures)
-    with tqdm(total=total, desc="theory", unit="point", disable=not progress) as bar:
+    with tqdm(total=points, desc="theory", unit="point", disable=not progress) as bar:
         columns = devices.share_out(work, descending, bar.update)
     columns = [columns[j] for j in sorted(columns)]
     own = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *columns)
@@ -194,27 +217,25 @@ def sweep(
 def _follow(problem, data, limit, widths, temperatures, report) -> list[dict]:
     """What theories do not share, `[widths, …]` for each temperature, from wide to narrow."""
     descending = sorted(range(len(widths)), key=lambda i: -widths[i])
-    columns, widest = [], limit
+    spectrum, alone = limit
+    columns, widest = [], alone
     for value in temperatures:
         temperature = jnp.asarray(value, jnp.float64)
         problem = dataclasses.replace(problem, temperature=temperature)
         data = data._replace(temperature=temperature)
-        (start, hessian), ends, loads = widest, [], []
+        near, ends, loads = widest, [], []
         column = {}
         for i in descending:
             loads.append(np.log1p(len(problem.y) / widths[i]))
             if len(ends) > 1:
-                start = _ahead(ends[-2].point, ends[-1].point, *loads[-3:])
+                near = near._replace(point=_ahead(ends[-2].point, ends[-1].point, *loads[-3:]))
             width = jnp.asarray(widths[i], jnp.float64)
-            theory, end = minimum(problem, width, data, start, hessian)
-            if not theory.converged:
-                # the neighbour may have led astray: start as `solve` does
-                theory, end = minimum(problem, width, data, *limit)
+            theory, end = minimum(problem, width, data, spectrum, near)
             column[i] = {name: getattr(theory, name) for name in OWN}
-            start, hessian = end.point, end.hessian
+            near = Near(end.point, end.hessian, jnp.array(False))
             ends.append(end)
             report()
-        widest = ends[0].point, ends[0].hessian
+        widest = Near(ends[0].point, ends[0].hessian, jnp.array(False))
         rows = [column[i] for i in range(len(widths))]
         columns.append(jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows))
     return columns

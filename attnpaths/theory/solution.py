@@ -14,12 +14,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from attnpaths import _checks, _html, kernels
-from attnpaths.problem import OfProblem, Problem, reduce_rows
-from attnpaths.theory.factors import Factors, assemble, entropies, level_sizes
+from attnpaths.problem import OfProblem, Problem, graded_rows
+from attnpaths.theory.factors import Factors, assemble, entropies
 
 #: What belongs to each solution by itself; the problem may be shared by many.
 OWN = "U levels action energy entropy gradient_norm converged iterations evaluations".split()
-OWN += ["hessian_products", "width"]
+OWN += ["hessian_products", "starts", "width"]
 
 
 @jax.tree_util.register_dataclass
@@ -28,11 +28,16 @@ class Theory(OfProblem):
     """An order parameter with the problem it belongs to: everything needed to predict.
 
     `U [Π, Π]` is the order parameter and `levels` all of them, U⁽¹⁾ = U, …, U⁽ᴸ⁺¹⁾ (a scalar).
+    With labels `y [P, C]`, U is `[ΠC, ΠC]`, output fastest, and U⁽ᴸ⁺¹⁾ `[C, C]`.
     `action` = `entropy` + `energy` as in Eq. 32: entropy is −Σℒ and energy αℰ.
     `gradient_norm` is the largest derivative of the action in the unknowns of the factor form,
-    all of them relative changes; `converged` says that it is zero to what double precision
-    gives. `evaluations` counts values with gradient, `hessian_products` products with the
-    Hessian (a full Hessian counts as many as it has columns), `iterations` steps. `width` is N,
+    all of them relative changes, with what rounding may hide of it; `converged` says that it is
+    zero to what double precision gives, beside those terms of it that U can change.
+    `evaluations` counts values with gradient, `hessian_products` products with the
+    Hessian (a full Hessian counts as many as it has columns), `iterations` steps. `starts` is how
+    many times the minimiser began: more than once where the action has, or may have, several
+    minima, as with labels that are large beside weak features. U is then the lowest minimum that
+    was found, and there may be others. `width` is N,
     or (N_1, …, N_{L+1}); `problem` holds ξ, labels and the rest of the setting.
 
     Under `jax.vmap`, and in a `Sweep`, all of these have leading axes. `save(path)` writes all of
@@ -56,15 +61,16 @@ class Theory(OfProblem):
     iterations: Int[Array, "*batch"]
     evaluations: Int[Array, "*batch"]
     hessian_products: Int[Array, "*batch"]
+    starts: Int[Array, "*batch"]
     width: Float[Array, "..."]
     problem: Problem
 
     def __repr__(self):
         """The setting and the outcome, on one line."""
         if _checks.is_traced(self.action) or jnp.ndim(self.action):
-            return f"Theory(heads={self.heads}, batch={jnp.shape(self.action)})"
+            return f"Theory({self.problem.ways}, batch={jnp.shape(self.action)})"
         return (
-            f"Theory(heads={self.heads}, width={spelled(self.width)}, "
+            f"Theory({self.problem.ways}, width={spelled(self.width)}, "
             f"temperature={float(self.temperature):g}, action={float(self.action):.6g}, "
             f"converged={bool(self.converged)})"
         )
@@ -80,30 +86,39 @@ class Theory(OfProblem):
             "action S": f"{float(self.action):.6g}",
             "entropy + energy": f"{float(self.entropy):.6g} + {float(self.energy):.6g}",
             "converged": f"{bool(self.converged)} (gradient {float(self.gradient_norm):.1e})",
+            "starts": f"{int(self.starts)}",
         }
-        return _html.card("Theory", facts, _html.matrix(self.U, self.heads, "order parameter U"))
+        U = _html.matrix(self.U, self.problem.names, "order parameter U")
+        return _html.card("Theory", facts, U)
 
     def kernel(self, xi_a: ArrayLike | None = None, xi_b: ArrayLike | None = None) -> Array:
-        """The kernel 𝒦 between two sets of attentioned inputs, Eq. 10; by default training."""
+        """The kernel 𝒦 between two sets of attentioned inputs, Eq. 10; by default training.
+
+        Gives `[A, B]`, or with C outputs `[AC, BC]`, output fastest: Cov(f_c(x), f_c'(x')).
+        """
         self._single("kernel")
-        a = self.xi if xi_a is None else self.problem.check_features(xi_a)
-        b = a if xi_b is None else self.problem.check_features(xi_b)
-        return kernels.mixed_kernel(self.U, a, b, self.prior_variance)
+        a = self.xi if xi_a is None else self.problem.check_features(xi_a, "xi_a")
+        b = a if xi_b is None else self.problem.check_features(xi_b, "xi_b")
+        given = self.problem.regression
+        found = kernels.mixed_kernel(self.U, a, b, given["prior_variance"], given["scale"])
+        return _checks.representable(found, "xi_a and xi_b")
 
     def predict(self, xi: ArrayLike) -> kernels.Prediction:
         """Mean and variance of the network's output, Eqs. 9 and 30.
 
-        Takes the attentioned inputs `[P*, Π, D]` of new examples.
+        Takes the attentioned inputs `[P*, Π, D]` of new examples; gives both as `[P*]`, or with C
+        outputs as `[P*, C]`, together with the covariance between outputs.
         """
-        if jnp.ndim(self.y) > 1:
+        if jnp.ndim(self.y) > (1 if self.problem.outputs is None else 2):
             self._single("predict")
-        result = _predict(self, self.problem.check_features(xi))
-        kernels.check_finite(result, self.temperature)
+        xi = self.problem.check_features(xi)
+        result = _predict(self, xi)
+        kernels.check_finite(result, self.temperature, xi)
         return result
 
     def alignment(self) -> kernels.Alignment:
         """How well the principal components of the training kernel point along Y (Fig. 2d)."""
-        return kernels.alignment(self.kernel(), self.y)
+        return kernels.alignment(self.kernel(), self.y.ravel())
 
     def _single(self, what: str) -> None:
         if jnp.ndim(self.action) and not _checks.is_traced(self.action):
@@ -115,27 +130,24 @@ class Theory(OfProblem):
 
 @jax.jit
 def _predict(theory: Theory, xi: Float[Array, "tests paths dim"]) -> kernels.Prediction:
-    rows = reduce_rows(theory.problem)
-    return kernels.regress(
-        theory.U,
-        rows.xi,
-        rows.y,
-        xi,
-        temperature=theory.temperature,
-        prior_variance=theory.prior_variance,
-    )
+    rows = graded_rows(theory.problem)
+    return kernels.regress(theory.U, rows.xi, rows.y, xi, **theory.problem.regression)
 
 
 def levels_of(B: Factors, problem: Problem) -> tuple[Array, ...]:
     """All levels U⁽¹⁾, …, U⁽ᴸ⁺¹⁾, in the units of the problem."""
-    scaled = [problem.prior_variance ** (i + 1) * (A @ A.T) for i, A in enumerate(assemble(B))]
-    return (*reversed(scaled[1:]), scaled[0][0, 0])
+    units = problem.ways.units(problem.prior_variance)
+    factors = [jnp.sqrt(u)[:, None] * A for u, A in zip(units, assemble(B), strict=True)]
+    last, *others = (A @ A.T for A in factors)
+    return (*reversed(others), last[0, 0] if problem.outputs is None else last)
 
 
 def entropy_of(B: Factors, shares: Float[Array, " levels"], problem: Problem) -> Float[Array, ""]:
     """The entropy −Σℒ, each level by its share, in the units of the problem."""
-    sizes = jnp.asarray(level_sizes(problem.heads), float)
-    return jnp.sum(shares * (entropies(B) - sizes * jnp.log(problem.prior_variance)))
+    ways = problem.ways
+    free = jnp.asarray([float(rows - fixed) for rows, fixed in ways.levels])
+    variances = ways.variances(problem.prior_variance)[:0:-1]
+    return jnp.sum(shares * (entropies(B, ways) - free * jnp.log(variances)))
 
 
 def spelled(width) -> str:

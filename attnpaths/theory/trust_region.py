@@ -5,19 +5,26 @@ near 1e-8; Newton steps near the minimum compare gradients, and go on to 1e-12.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 # An updated Hessian is kept as long as each step shrinks the gradient at least this much.
 _GOOD_STEP = 0.8
+# How much a Hessian is worth: updated or guessed 0, formed at this point 1, with all care 2.
+_CAREFUL = 2
 # Changes of the value below this fraction of its terms are rounding.
 _ROUNDING = 1e-12
 
-Objective = Callable[[PyTree, Float[Array, " n"]], tuple[Array, Array, Array]]
+#: What a minimisation counts.
+WORK = ("iterations", "evaluations", "products")
+
+Objective = Callable[[PyTree], tuple[Any, ...]]
 Move = Callable[[PyTree, Float[Array, " n"]], PyTree]
+Product = Callable[[PyTree], Callable[[Float[Array, " n"]], Float[Array, " n"]]]
+Curvature = Callable[[PyTree, Bool[Array, ""]], Float[Array, "n n"]]
 
 
 class Minimum(NamedTuple):
@@ -26,11 +33,12 @@ class Minimum(NamedTuple):
     point: PyTree
     value: Float[Array, ""]
     gradient: Float[Array, " n"]
-    scale: Float[Array, ""]
+    scale: Float[Array, "*n"]
     iterations: Int[Array, ""]
     evaluations: Int[Array, ""]
     products: Int[Array, ""]
     hessian: Float[Array, "m m"]
+    details: tuple[Any, ...] = ()
 
 
 class _State(NamedTuple):
@@ -38,11 +46,16 @@ class _State(NamedTuple):
     value: Array
     gradient: Array
     scale: Array
+    details: tuple[Any, ...]
+    # what is tried next, and how much lower it should be
+    trial: PyTree
+    step: Array
+    reduction: Array
     radius: Array
     hessian: Array
-    stale: Array
-    stuck: Array
-    iterations: Array
+    fresh: Array
+    wanted: Array
+    done: Array
     evaluations: Array
     products: Array
 
@@ -54,90 +67,118 @@ def minimise(
     unknowns: int,
     *,
     tolerance: float,
-    most: int,
-    dense: bool = True,
-    block: int = 64,
+    most: int | Int[Array, ""],
+    product: Product | None = None,
+    curvature: Curvature | None = None,
     hessian: Float[Array, "m m"] | None = None,
+    guessed: bool | Bool[Array, ""] = False,
 ) -> Minimum:
-    """Minimise `objective(point, step)`: a value, its gradient in `step`, the scale of its terms.
+    """Minimise `objective(point)`: a value, its gradient in a step, and the scale of its terms.
+
+    Whatever else it gives is kept as `details` of the minimum.
 
     Steps are vectors of `unknowns` numbers, taken by `move(point, step)`. After each the next
     is measured from the new point, in whatever units are natural there.
 
-    Stops when the largest entry of the gradient is below `tolerance` times the scale, when
-    rounding leaves nothing to gain, or after `most` evaluations. If `dense`, the Hessian is
-    formed, `block` columns at a time to bound the memory it takes, updated while steps are
-    good, and formed anew when they are not; a guess of it, `hessian`, may save forming the
-    first one. If not, conjugate gradients find each step.
+    Stops when no entry of the gradient is above `tolerance` times its scale, when rounding leaves
+    nothing to gain, or after `most` evaluations. With `curvature`, the Hessian is formed, updated
+    while steps are good, and formed anew when they are not: by `curvature(point, False)`, which
+    may be an estimate, then, if that was no help, with more care, by `curvature(point, True)`. If
+    `guessed`, `hessian` takes the place of the first one. Without `curvature`, conjugate gradients
+    find each step from products with the Hessian, `product(point)`: where points are vectors and
+    steps are added to them, these are found by themselves.
     """
-    origin, size = jnp.zeros(unknowns), unknowns
+    products_at = product or (lambda at: jax.linearize(lambda x: objective(x)[1], at)[1])
 
-    def unfinished(state: _State):
-        small = jnp.max(jnp.abs(state.gradient)) <= tolerance * state.scale
-        return ~(small | state.stuck) & (state.evaluations < most) & jnp.isfinite(state.value)
-
-    def curvature(point):
-        return jax.linearize(lambda step: objective(point, step)[1], origin)[1]
-
-    def iterate(state: _State):
-        if dense:
-            hessian = jax.lax.cond(
-                state.stale,
-                lambda: jax.lax.map(curvature(state.point), jnp.eye(size), batch_size=block),
-                lambda: state.hessian,
-            )
-            exact, products = state.stale, jnp.where(state.stale, size, 0)
-            step, reduction = _exact_step(hessian, state.gradient, state.radius)
-        else:
-            hessian, exact = state.hessian, jnp.array(True)
+    def plan(state: _State) -> _State:
+        """The next step, from a Hessian that is new if need be."""
+        if curvature is None:
             step, reduction, products = _truncated_step(
-                curvature(state.point), state.gradient, state.radius
+                products_at(state.point), state.gradient, state.radius
             )
-        moved = move(state.point, step)
-        value, gradient, scale = objective(moved, origin)
-        length = jnp.linalg.norm(step)
-        before, after = jnp.max(jnp.abs(state.gradient)), jnp.max(jnp.abs(gradient))
-        ratio = (state.value - value) / reduction
-        rounding = reduction <= _ROUNDING * (state.scale + jnp.abs(state.value))
-        gained = jnp.where(rounding, after < before, ratio > 1e-4)
+            hessian, fresh = state.hessian, jnp.array(_CAREFUL)
+        else:
+            forms = state.wanted > state.fresh
+            careful = state.wanted == _CAREFUL
+            hessian = jax.lax.cond(forms, curvature, lambda *_: state.hessian, state.point, careful)
+            fresh = jnp.maximum(state.fresh, state.wanted)
+            products = jnp.where(forms, unknowns, 0)
+            step, reduction = _exact_step(hessian, state.gradient, state.radius)
+        return state._replace(
+            trial=move(state.point, step),
+            step=step,
+            reduction=reduction,
+            hessian=hessian,
+            fresh=fresh,
+            products=state.products + products,
+        )
+
+    def iterate(state: _State) -> _State:
+        value, gradient, scale, *details = objective(state.trial)
+        first, length = state.evaluations == 0, jnp.linalg.norm(state.step)
+        before, after = largest(state.gradient, state.scale), largest(gradient, scale)
+        ratio = (state.value - value) / state.reduction
+        rounding = state.reduction <= _ROUNDING * (jnp.max(state.scale) + jnp.abs(state.value))
+        gained = first | jnp.where(rounding, after < before, ratio > 1e-4)
         accepted = gained & jnp.isfinite(value) & jnp.isfinite(after)
         doubtful = ~accepted | (~rounding & (ratio < 0.25))
         bold = accepted & (ratio > 0.75) & (length > 0.99 * state.radius)
         radius = jnp.where(doubtful, 0.25 * length, jnp.where(bold, 3.0, 1.0) * state.radius)
-        if dense:
-            update = _rank_one(hessian, step, gradient - state.gradient)
-            hessian = jnp.where(accepted, hessian + update, hessian)
-        return _State(
-            point=jax.tree.map(lambda new, old: jnp.where(accepted, new, old), moved, state.point),
-            value=jnp.where(accepted, value, state.value),
-            gradient=jnp.where(accepted, gradient, state.gradient),
-            scale=jnp.where(accepted, scale, state.scale),
-            radius=radius,
-            hessian=hessian,
-            stale=jnp.where(accepted, after > _GOOD_STEP * before, ~exact),
-            stuck=~accepted & exact & (rounding | (length < 1e-14)),
-            iterations=state.iterations + 1,
-            evaluations=state.evaluations + 1,
-            products=state.products + products,
+        # as long as the model is right, a step to the edge of the region need not end in a valley
+        good = accepted & (first | bold | (after <= _GOOD_STEP * before))
+        new = state._replace(
+            point=state.trial,
+            value=value,
+            gradient=gradient,
+            scale=jnp.broadcast_to(scale, shape),
+            details=tuple(details),
         )
+        if curvature is not None:
+            update = _rank_one(state.hessian, state.step, gradient - state.gradient)
+            new = new._replace(hessian=jnp.where(first, state.hessian, state.hessian + update))
+        state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), new, state)
+        known = state.fresh == _CAREFUL
+        small = largest(state.gradient, state.scale) <= tolerance
+        stuck = ~accepted & (first | (known & (rounding | (length < 1e-14))))
+        # an estimate that was no help is not made again
+        wanted = jnp.where(good, 0, jnp.minimum(state.fresh + 1, _CAREFUL))
+        state = state._replace(
+            radius=jnp.where(first, state.radius, radius),
+            fresh=jnp.where(accepted, 0, state.fresh),
+            wanted=jnp.where(first, state.wanted, wanted),
+            done=small | stuck,
+            evaluations=state.evaluations + 1,
+        )
+        return jax.lax.cond(state.done, lambda state: state, plan, state)
 
-    value, gradient, scale = objective(point, origin)
-    zero = jnp.zeros((), int)
+    zero, shape = jnp.zeros((), int), (unknowns,)
+    size = 0 if curvature is None else unknowns
+    _, _, _, *unknown = jax.eval_shape(objective, point)
     start = _State(
         point=point,
-        value=value,
-        gradient=gradient,
-        scale=scale,
+        value=jnp.array(jnp.inf),
+        gradient=jnp.full(shape, jnp.inf),
+        scale=jnp.zeros(shape),
+        details=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), tuple(unknown)),
+        trial=point,
+        step=jnp.zeros(shape),
+        reduction=jnp.array(jnp.inf),
         radius=jnp.ones(()),
-        hessian=jnp.zeros((size, size) if dense else (0, 0)) if hessian is None else hessian,
-        stale=jnp.array(hessian is None),
-        stuck=jnp.array(False),
-        iterations=zero,
-        evaluations=zero + 1,
+        hessian=jnp.zeros((size, size)) if hessian is None else hessian,
+        fresh=zero,
+        wanted=zero + jnp.where(guessed, 0, 1),
+        done=jnp.array(False),
+        evaluations=zero,
         products=zero,
     )
-    end = jax.lax.while_loop(unfinished, iterate, start)
-    return Minimum(*(getattr(end, name) for name in Minimum._fields))
+    end = jax.lax.while_loop(lambda state: ~state.done & (state.evaluations < most), iterate, start)
+    found = {name: getattr(end, name) for name in Minimum._fields if name != "iterations"}
+    return Minimum(iterations=jnp.maximum(end.evaluations - 1, 0), **found)
+
+
+def largest(gradient: Float[Array, " n"], scale: Float[Array, "*n"]) -> Float[Array, ""]:
+    """The largest entry of a gradient, beside its scale."""
+    return jnp.max(jnp.abs(gradient) / scale)
 
 
 def _exact_step(hessian, gradient, radius):

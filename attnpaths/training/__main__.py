@@ -7,7 +7,9 @@ import sys
 
 import torch
 
-from attnpaths.training.loop import Settings, train
+from attnpaths import _checks
+from attnpaths.training.batches import SAMPLING
+from attnpaths.training.loop import SOURCES, Settings, train
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -17,7 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     for field in dataclasses.fields(Settings):
         option = f"--{field.name.replace('_', '-')}"
-        choices = ("omniglot", "glyphs") if field.name == "source" else None
+        choices = {"source": SOURCES, "sampling": SAMPLING}.get(field.name)
         usual = f"default {field.default}"
         parser.add_argument(
             option, type=field.type, default=field.default, choices=choices, help=usual
@@ -34,14 +36,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(_parser().parse_args(arguments))
     folder, threads, quiet = (options.pop(name) for name in ("out", "threads", "quiet"))
     test_examples = options.pop("test_examples")
-    if threads:
-        torch.set_num_threads(threads)
     signals = []
     previous = {
         number: signal.signal(number, lambda received, _: signals.append(received))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
+        if threads is not None:
+            torch.set_num_threads(_checks.whole("--threads", threads, least=1))
         trained = train(
             Settings(**options),
             folder,
@@ -49,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             test_examples=test_examples,
             progress=not quiet,
         )
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     finally:

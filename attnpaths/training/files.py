@@ -3,12 +3,11 @@
 import dataclasses
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from attnpaths import _files
+from attnpaths import _checks, _files
 from attnpaths.network import Network, Weights
 
 
@@ -42,7 +41,12 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     ...     load_weights(f"{folder}/it.npz").weights.V0.shape
     (5, 3)
     """
-    path, network = Path(path), trained.network
+    path, values = _checks.path("path", path), _checks.flag("values", values)
+    if not isinstance(trained, Trained):
+        raise ValueError(f"trained must be training.Trained; got {type(trained).__name__}")
+    if path.suffix != ".npz":
+        raise ValueError(f"path must end in .npz, the kind of file that this is; got {path}")
+    network = trained.network
     if network.readout != "mean" or not all(isinstance(h, tuple) for h in network.heads):
         kinds = ["pairs" if isinstance(h, tuple) else "products" for h in network.heads]
         raise ValueError(
@@ -58,9 +62,10 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     if weights is not None:
         arrays |= {"V0": _half(weights.V0), "a": _half(weights.a)}
         arrays |= {f"V{i + 1}": _half(v) for i, v in enumerate(weights.V)}
+    record = json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n"
     _files.write_arrays(path, arrays)
     with _files.replacing(path.with_suffix(".json")) as temporary:
-        temporary.write_text(json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n")
+        temporary.write_text(record, encoding="utf-8")
 
 
 def load_weights(
@@ -84,29 +89,33 @@ def load_weights(
     ...     load_weights(f"{folder}/it.npz", layers=1).network
     Network(head_counts=(1,), dim=3, readout='mean')
     """
-    path = Path(path)
-    beside = path.with_suffix(".json")
+    path = _checks.path("path", path)
+    sizes = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width}
+    wanted = {k: _checks.whole(k, size, least=1) for k, size in sizes.items() if size is not None}
     try:
+        beside = path.with_suffix(".json")
         stored = _files.read_arrays(path)
         arrays = {name: array.astype(np.float64) for name, array in stored.items()}
         count = sum(name.startswith("keys") for name in arrays)
         pairs = [(arrays[f"keys{i}"], arrays[f"queries{i}"]) for i in range(count)]
         network = Network(pairs, readout="mean")
-        labels = arrays["labels"]
+        labels = np.asarray(_checks.array("labels", arrays["labels"], "vectors dim"))
         weights = None
         if "V0" in arrays:
             values = tuple(arrays[f"V{i + 1}"] for i in range(count))
             weights = network.check_weights(Weights(arrays["V0"], values, arrays["a"]))
-        record = json.loads(beside.read_text()) if beside.exists() else {}
+        record = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+        if not isinstance(record, dict):
+            raise ValueError(f"{beside.name} holds a {type(record).__name__}")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"no weights at {path}; train them with python -m attnpaths.training --out FOLDER"
         ) from None
     except _files.UNREADABLE as error:
         raise ValueError(
-            f"{path} does not hold the weights of a network, or {beside.name} beside it no record: "
-            f"{error}; train with python -m attnpaths.training --out FOLDER, or fetch the file "
-            "again"
+            f"{path} does not hold the weights of a network, or {path.stem}.json beside it no "
+            f"record: {_files.brief(error)}; train with python -m attnpaths.training --out "
+            "FOLDER, or fetch the file again"
         ) from error
     found = {
         "layers": network.layers,
@@ -114,8 +123,7 @@ def load_weights(
         "key_dim": _common(tuple(keys.shape[1] for keys, _ in pairs)),
         "width": None if weights is None else _common(weights.widths),
     }
-    wanted = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width}
-    check_same(path, found, {k: v for k, v in wanted.items() if v is not None})
+    check_same(path, found, wanted)
     return Trained(network, weights, labels, record)
 
 

@@ -6,14 +6,13 @@ readout vector for each path; then one product. `Model.layered` goes through the
 and gives the same numbers and gradients, many times more slowly.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
 import math
 import os
-import pickle
-import struct
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,23 +23,25 @@ import torch
 import tqdm
 
 from attnpaths import _checks
-from attnpaths._files import replacing
 from attnpaths.tasks import images as image_sources
 from attnpaths.tasks import oneshot
 from attnpaths.tasks.images import Images
 from attnpaths.tasks.oneshot import Encoder
-from attnpaths.training.batches import batches_per_epoch, epoch
-from attnpaths.training.files import Trained, check_same, save_weights
+from attnpaths.tasks.pairs import check_source
+from attnpaths.training import checkpoint
+from attnpaths.training.batches import SAMPLING, batches_per_epoch, epoch
+from attnpaths.training.files import Trained, save_weights
 from attnpaths.training.model import Model
 
 # sequences that are evaluated together; validation of the authors' size is 101 batches of 128
 _EVALUATED = 512
 _VALIDATION = 101 * 128
-# what PyTorch raises for damaged checkpoints and for files of another kind
-_UNREADABLE = (OSError, EOFError, RuntimeError, pickle.UnpicklingError, struct.error)
-_UNREADABLE += (ValueError, LookupError, TypeError, AttributeError)
 # the numbers that tell apart what is drawn from one seed
 _INITIAL, _VALIDATE, _TEST = 101, 102, 103
+
+
+#: What can be trained on; other sources only test.
+SOURCES = ("omniglot", "glyphs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Settings:
     """What to train, and how: by default the paper's network of four heads, its way.
 
     Adam with the authors' learning rate and weight decay (the decay is in their code, not in
-    the paper's text), squared error to ±1. An epoch is every pair of training classes once.
+    the paper's text), squared error to ±1. An epoch is as many pairs of training classes as there
+    are, by default drawn as the authors do (`epoch`).
     """
 
     layers: int = 2
@@ -63,6 +65,7 @@ class Settings:
     seed: int = 0
     validate_every: int = 1000
     validation_examples: int = _VALIDATION
+    sampling: str = "authors"
 
     def __post_init__(self):
         """Check the arguments."""
@@ -70,6 +73,8 @@ class Settings:
             _checks.whole(name, getattr(self, name), least=1)
         for name in ("validate_every", "validation_examples"):
             _checks.whole(name, getattr(self, name), least=1)
+        _checks.choice("source", self.source, SOURCES)
+        _checks.choice("sampling", self.sampling, SAMPLING)
         _checks.whole("seed", self.seed, least=0)
         _checks.number("epochs", self.epochs, above=0.0)
         _checks.number("learning_rate", self.learning_rate, above=0.0)
@@ -99,9 +104,11 @@ def train(
     Adam follows the gradient of Σ (f − y)²/B + λ‖Θ‖²/2 on batches `x [B, 48, 192]`, `y [B]`, where
     λ is `weight_decay` and Θ all weights. The state is written to `folder/checkpoint.pt` every
     `checkpoint_every` steps, and before returning when step `until` is reached or `stop()` is
-    true. Every batch depends on the seed and its number alone: a run that was interrupted, however
-    roughly, ends with the same weights as one that was not. Longer `epochs` go on from a shorter
-    run. `images`, which must be of `settings.source`, spares loading them.
+    true; the state before it is kept until the run is finished. A folder or a disk that cannot
+    hold them is refused before training, and weights that are no longer finite end it. Every
+    batch depends on the seed and its number alone: a run that was interrupted, however roughly,
+    ends with the same weights as one that was not. Longer `epochs` go on from a shorter run.
+    `images`, which must be of `settings.source`, spares loading them.
 
     >>> import tempfile
     >>> glyphs = image_sources.load("glyphs", classes=30)
@@ -115,13 +122,18 @@ def train(
     last = math.inf if until is None else _checks.whole("until", until, least=0)
     test_examples = _checks.whole("test_examples", test_examples, least=1)
     progress = _checks.flag("progress", progress)
+    if not isinstance(settings, Settings):
+        raise ValueError(f"settings must be training.Settings; got {type(settings).__name__}")
+    if not callable(stop):
+        raise ValueError(f"stop must be a function that says when to stop; got {stop!r}")
+    folder = _checks.path("folder", folder)
+    if images is not None:
+        check_source(images)
     if images is not None and images.source != settings.source:
         raise ValueError(
             f"images are of {images.source!r} but settings.source is {settings.source!r}; "
             f"give Settings(source={images.source!r}), or leave images out"
         )
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     if images is None:
         images = image_sources.load(settings.source, progress=progress)
     classes = oneshot.split_classes(images)
@@ -150,21 +162,28 @@ def train(
         seed=int(np.random.SeedSequence([settings.seed, _INITIAL]).generate_state(1)[0]),
     )
     adam = torch.optim.Adam(
-        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        model.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=True,
     )
     checksum = hashlib.md5(images.pixels.tobytes(), usedforsecurity=False).hexdigest()
-    checkpoint = folder / "checkpoint.pt"
-    state = _resume(checkpoint, settings, checksum, model, adam)
+    path = folder / "checkpoint.pt"
+    _prepare(folder, model)
+    state = checkpoint.resume(path, settings, checksum, model, adam)
     step, began = state["step"], time.perf_counter() - state["seconds"]
     if step > total:
         raise ValueError(
-            f"{checkpoint} has {step} steps already, but epochs={settings.epochs:g} of {per_epoch} "
+            f"{path} has {step} steps already, but epochs={settings.epochs:g} of {per_epoch} "
             f"steps asks for {total}; ask for more epochs, or train in another folder"
         )
 
     def save():
         state["seconds"] = time.perf_counter() - began
-        _write(checkpoint, settings, checksum, model, adam, state)
+        _check_diverged(settings, state, model, path)
+        content = {"settings": dataclasses.asdict(settings), "checksum": checksum}
+        content |= {"model": model.state_dict(), "adam": adam.state_dict(), "state": state}
+        checkpoint.write(path, content)
 
     bar = tqdm.tqdm(total=total, initial=step, unit="step", disable=not progress)
     with bar:
@@ -183,9 +202,11 @@ def train(
                     classes=classes["train"],
                     batch=settings.batch,
                     start=start,
+                    sampling=settings.sampling,
                 )
                 batch = next(batches)
             loss = _step(model, adam, encoder, codes, batch)
+            _check_diverged(settings, state, loss, path)
             step = state["step"] = step + 1
             bar.update()
             if step % settings.validate_every == 0 or step == total:
@@ -214,6 +235,7 @@ def train(
     }
     trained = Trained(network, weights, encoder.labels, record)
     save_weights(folder / "weights.npz", trained)
+    checkpoint.before(path).unlink(missing_ok=True)
     return trained
 
 
@@ -227,6 +249,9 @@ def accuracy(
     >>> accuracy(model, Encoder(glyphs), oneshot.draw(glyphs, 8, seed=0)).keys()
     dict_keys(['accuracy', 'standard_error', 'examples'])
     """
+    _checks.kind("model", model, Model)
+    _checks.kind("encoder", encoder, Encoder)
+    _checks.kind("sequences", sequences, oneshot.Sequences)
     codes = torch.from_numpy(encoder.codes)
     right = 0
     with torch.no_grad():
@@ -269,55 +294,52 @@ def _accuracies(model, encoder, images, classes, settings, examples) -> dict[str
     for name in ("mnist", "fashion_mnist"):
         if not image_sources.available(name):
             found[name] = {"missing": f"no files of {name} on this machine"}
-        else:
+            continue
+        try:
             other = image_sources.load(name, classes=(0, 1), progress=False)
-            sequences = oneshot.draw(other, examples, seed=seed)
-            found[name] = accuracy(model, Encoder(other, encoder.labels), sequences)
+        except (ValueError, OSError) as error:
+            # a damaged file of another source must not cost the weights
+            found[name] = {"missing": str(error)}
+            continue
+        sequences = oneshot.draw(other, examples, seed=seed)
+        found[name] = accuracy(model, Encoder(other, encoder.labels), sequences)
     return found
 
 
-def _resume(path, settings, checksum, model, adam) -> dict[str, Any]:
-    """The state of an interrupted run, with the model and Adam as they were; or a fresh one."""
-    fresh = {"step": 0, "seconds": 0.0, "steps": [], "accuracies": []}
-    fresh |= {"best": {}, "best_accuracy": 0.0, "best_step": 0}
-    if not path.exists():
-        return fresh
-    with _clear_error(path):
-        saved = torch.load(path, weights_only=True)
-        found, images = dict(saved["settings"]), saved["checksum"]
-        state = {name: type(value)(saved["state"][name]) for name, value in fresh.items()}
-    # more epochs do not change a single step of the earlier ones
-    check_same(path, found, dataclasses.asdict(settings) | {"epochs": found.get("epochs")})
-    check_same(path, {"images": images}, {"images": checksum})
-    with _clear_error(path):
-        # the best weights are needed at the end: better to know now that they fit
-        model.load_state_dict(state["best"] or saved["model"])
-        model.load_state_dict(saved["model"])
-        adam.load_state_dict(saved["adam"])
-    return state
-
-
-@contextlib.contextmanager
-def _clear_error(path):
+def _prepare(folder: Path, model) -> None:
+    """Make the folder, if it can be written to and its disk holds what training leaves."""
     try:
-        yield
-    except _UNREADABLE as error:
-        # PyTorch's own words are long, and advise to open the file unsafely
-        why = type(error).__name__
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "checkpoint.pt.new").unlink(missing_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
         raise ValueError(
-            f"{path} is damaged or no checkpoint of this program ({why}); delete it to start anew"
+            f"folder must be one that can be written to; got {folder}: {error.strerror}"
         ) from error
+    # three states, each with the model, its best weights and Adam's two moments, in four bytes
+    needed = 3 * 4 * 4 * sum(weight.numel() for weight in model.parameters())
+    # those that are there already are among the three
+    free = shutil.disk_usage(folder).free
+    free += sum(path.stat().st_size for path in folder.glob("checkpoint*.pt"))
+    if needed > free:
+        raise ValueError(
+            f"training would need {needed / 2**20:,.1f} MiB of disk, more than the "
+            f"{free / 2**20:,.1f} MiB that are free in folder {folder}; free some, or choose "
+            "another folder"
+        )
 
 
-def _write(path, settings, checksum, model, adam, state) -> None:
-    with replacing(path) as temporary:
-        torch.save(
-            {
-                "settings": dataclasses.asdict(settings),
-                "checksum": checksum,
-                "model": model.state_dict(),
-                "adam": adam.state_dict(),
-                "state": state,
-            },
-            temporary,
+def _check_diverged(settings, state, found: Any, path: Path) -> None:
+    """Stop when the loss, or a weight of the model, is no longer a number."""
+    if isinstance(found, float):
+        fine = math.isfinite(found)
+    else:
+        fine = all(bool(weight.isfinite().all()) for weight in found.parameters())
+    if not fine:
+        kept = f"the last good state is in {path}" if path.exists() else "nothing was written"
+        raise ValueError(
+            f"training diverged after step {state['step']} at "
+            f"learning_rate={settings.learning_rate:g}: its numbers are no longer finite; {kept}; "
+            "train with a smaller learning_rate, in another folder"
         )

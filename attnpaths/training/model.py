@@ -9,6 +9,7 @@ import math
 import numpy as np
 import torch
 
+from attnpaths import _checks
 from attnpaths.network import Network, Weights
 from attnpaths.tasks.oneshot import CHANNELS, DIM, PIXELS
 
@@ -36,6 +37,17 @@ class Model(torch.nn.Module):
     ):
         """Draw the initial weights."""
         super().__init__()
+        sizes = {"layers": layers, "heads": heads, "key_dim": key_dim, "width": width, "dim": dim}
+        for name, size in sizes.items():
+            _checks.whole(name, size, least=1)
+        seed = _checks.whole("seed", seed, least=0, most=2**63 - 1)
+        count = width * dim + layers * heads * (width**2 + 2 * key_dim * dim)
+        _checks.memory(
+            # drawn in double precision, kept in single, with gradients and Adam's moments
+            24 * count,
+            f"{count:,} weights of {', '.join(f'{n}={size}' for n, size in sizes.items())}",
+            "take a smaller one",
+        )
         generator = torch.Generator().manual_seed(seed)
 
         def uniform(*shape):
@@ -109,6 +121,8 @@ class Model(torch.nn.Module):
     @classmethod
     def from_network(cls, network: Network, weights: Weights) -> "Model":
         """The model of a network with mean readout: the inverse of `export`."""
+        if not isinstance(network, Network):
+            raise ValueError(f"network must be an attnpaths.Network; got {type(network).__name__}")
         if network.readout != "mean" or not all(isinstance(h, tuple) for h in network.heads):
             raise ValueError(
                 'a Model has the readout "mean" and pairs (W_K, W_Q) of heads; got '
@@ -157,7 +171,9 @@ class Model(torch.nn.Module):
         vectors = self.a[None]
         for values in reversed(self.V):
             heads, width, _ = values.shape
-            vectors = (vectors @ values).reshape(-1, width) / math.sqrt(heads)
+            # one product a head: left to itself, PyTorch would copy the values to make one of all
+            met = torch.bmm(vectors.expand(heads, -1, -1), values)
+            vectors = met.reshape(-1, width) / math.sqrt(heads)
         return vectors @ self.V0
 
     def _tables(self, layer, codes):

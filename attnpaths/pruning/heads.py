@@ -1,4 +1,4 @@
-"""Pruning: which attention heads matter, and what is left of a network without the others.
+"""Heads by name, the order in which they go, and what is left of a network without them.
 
 A head is named (layer, head), both counted from 1 as in the paper. Removing a head removes all
 paths through it, and nothing is trained again. Every surviving path goes through every layer
@@ -7,7 +7,7 @@ pass over the data gives the outputs of all pruned networks (`path_outputs`, `cu
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -16,8 +16,6 @@ from jaxtyping import Array, Bool, Float
 
 from attnpaths import _checks, paths
 from attnpaths.network import Network, Weights
-from attnpaths.network import path_outputs as path_outputs  # pruning starts from these
-from attnpaths.network.weights import check
 
 Head = tuple[int, int]
 
@@ -31,6 +29,8 @@ def all_heads(heads: Sequence[int]) -> list[Head]:
     [(1, 1), (1, 2), (2, 1)]
     """
     counts = _checks.head_counts("heads", heads)
+    what = f"a list of the {sum(counts):,} heads of heads={counts}"
+    _checks.memory(96 * sum(counts), what, "take fewer heads")
     return [(layer, h) for layer, n in enumerate(counts, start=1) for h in range(1, n + 1)]
 
 
@@ -42,7 +42,11 @@ def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
     >>> check_heads([(1.0, 2.0)], (2, 1))
     [(1, 2)]
     """
-    counts, named = _checks.head_counts("heads", heads), list(named)
+    counts = _checks.head_counts("heads", heads)
+    try:
+        named = list(named)
+    except TypeError:
+        raise ValueError(f"heads to name must be pairs (layer, head); got {named!r}") from None
     known = all_heads(counts)
     for head in named:
         if np.shape(head) != (2,) or tuple(head) not in known:
@@ -51,27 +55,6 @@ def check_heads(named: Iterable[Head], heads: Sequence[int]) -> list[Head]:
                 "(layer, head), both counted from 1"
             )
     return [(int(layer), int(h)) for layer, h in named]
-
-
-def head_scores(U: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
-    """The paper's score of every head: how much of the order parameter goes through it.
-
-    s⁽ℓ⁾ʰ = Σ_{π,π' ∈ Π⁽ℓ⁾ʰ} |U_{ππ'}|, over the paths through that head. `U [Π, Π]` may be that
-    of `theory.solve`, of `sample_order_parameter`, or a network's own, from
-    `empirical_order_parameter(weights)`. The paper shows scores divided by the largest.
-
-    >>> head_scores([[1.0, -0.5], [-0.5, 2.0]], (2, 1))
-    {(1, 1): 1.0, (1, 2): 2.0, (2, 1): 4.0}
-    """
-    counts, U = _checks.head_counts("heads", heads), _checks.array("U", U, "paths paths")
-    count = math.prod(counts)
-    if U.shape != (count, count):
-        raise ValueError(
-            f"U must be [{count}, {count}] for the {count} paths of heads={counts}; got {U.shape}"
-        )
-    size, names = np.abs(np.asarray(U)), np.array(paths.paths(counts))
-    through = {(layer, h): names[:, layer - 1] == h for layer, h in all_heads(counts)}
-    return {head: float(size[on][:, on].sum()) for head, on in through.items()}
 
 
 def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
@@ -83,22 +66,33 @@ def order_by_score(scores: Mapping[Head, int | float]) -> list[Head]:
     >>> order_by_score({(1, 1): 3.0, (1, 2): 1.0, (2, 1): 0.5, (2, 2): 2.0})
     [(2, 1), (1, 2)]
     """
-    # NaN has no place in an order
-    _checks.array("scores", np.array(list(scores.values())), "heads")
+    scores = _checked(scores)
     return _one_left(sorted(scores, key=lambda head: (scores[head], head)))
 
 
-def order_by_norm(weights: Weights) -> list[Head]:
-    """A baseline: heads whose value weights are smallest, ‖V⁽ℓ⁾ʰ‖ (Frobenius), go first.
+def one_by_one(
+    score: Callable[[list[Head]], Mapping[Head, float]], heads: Sequence[int]
+) -> list[Head]:
+    """Heads in the order in which they go if the others are scored again after each.
 
-    ‖V‖ = √(Σ_ij V_ij²), of the values `[H, N, N]` of each layer; gives what `order_by_score` does.
+    `score(gone)` gives the scores s_h of all heads where those of `gone` are out already. The
+    lowest of the heads that can go goes next: Σ_ℓ (H_ℓ − 1) pairs, `[n, 2]` as an array.
 
-    >>> order_by_norm(Weights(np.ones((1, 1)), [np.array([[[2.0]], [[1.0]]])], np.ones(1)))
-    [(1, 2)]
+    >>> one_by_one(lambda gone: {(1, 1): 1.0, (1, 2): 3.0 - 3 * len(gone), (1, 3): 2.0}, (3,))
+    [(1, 1), (1, 2)]
     """
-    norms = [np.linalg.norm(np.asarray(v), axis=(1, 2)) for v in check(weights).V]
-    names = all_heads([len(layer) for layer in norms])
-    return order_by_score(dict(zip(names, np.concatenate(norms).tolist(), strict=True)))
+    names, gone = all_heads(heads), []
+    if not callable(score):
+        raise ValueError(f"score must be a function of the heads that are gone; got {score!r}")
+    while left := [head for head in names if head not in gone]:
+        free = [h for h in left if sum(h[0] == other[0] for other in left) > 1]
+        if not free:
+            break
+        scores = _checked(score(list(gone)))
+        if missing := set(free) - set(scores):
+            raise ValueError(f"scores must be of all heads; score({gone}) has none of {missing}")
+        gone.append(min(free, key=lambda head: (scores[head], head)))
+    return gone
 
 
 def random_order(heads: Sequence[int], *, seed: int) -> list[Head]:
@@ -131,15 +125,18 @@ def prune(
     """
     if not isinstance(network, Network):
         raise ValueError(
-            f"only a Network has heads that can be taken out; got {type(network).__name__}; for "
-            "recorded attention use pruned_outputs, or without_heads on the module itself"
+            "network must be an attnpaths.Network, which alone has heads that can be taken out; "
+            f"got {type(network).__name__}; for recorded attention use pruned_outputs, or "
+            "without_heads on the module itself"
         )
+    rescale = _checks.flag("rescale", rescale)
     weights = network.check_weights(weights)
     keep = _kept(network.head_counts, heads)
     left = [jax.tree.map(lambda w, k=k: w[k], h) for h, k in zip(network.heads, keep, strict=True)]
     factors = [1.0 if rescale else math.sqrt(k.sum() / len(k)) for k in keep]
     values = tuple(f * v[k] for f, v, k in zip(factors, weights.V, keep, strict=True))
-    return Network(left, network.readout), Weights(weights.V0, values, weights.a)
+    smaller = Network(left, network.readout, network.residual)
+    return smaller, Weights(weights.V0, values, weights.a)
 
 
 def pruned_outputs(
@@ -153,26 +150,35 @@ def pruned_outputs(
     [4.0]
     """
     counts = _checks.head_counts("heads", heads)
-    outputs, keep = _outputs(outputs, counts), _kept(counts, pruned)
+    outputs, keep = check_outputs(outputs, counts), _kept(counts, pruned)
     factor = math.prod(math.sqrt(len(k) / k.sum()) for k in keep)
-    return factor * outputs @ _surviving(keep).astype(float)
+    return factor * outputs @ surviving(counts, pruned).astype(float)
 
 
 def curve(
-    outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int], order: Sequence[Head]
+    outputs: ArrayLike,
+    y: ArrayLike,
+    *,
+    heads: Sequence[int],
+    order: Sequence[Head],
+    ablation: str = "zero",
 ) -> Float[np.ndarray, "pruned_heads"]:
     """Accuracy with the first 0, 1, 2, … heads of `order` pruned, `[K + 1]` for K heads.
 
     Takes `path_outputs` `[P, Π]` and labels `y [P]` = ±1. An example is right where
-    sign(Σ f^π) = y, summed over the paths that survive.
+    sign(Σ f^π) = y, summed over the paths that survive. With `ablation` `"mean"`, the others leave
+    their mean over examples behind, a constant.
 
     >>> curve([[1.0, -3.0], [1.0, -3.0]], [1, -1], heads=(2,), order=[(1, 1)])
     array([0.5, 0.5])
     """
-    return _accuracies(outputs, y, heads, [order[:n] for n in range(len(order) + 1)])
+    order = check_heads(order, heads)
+    return _accuracies(outputs, y, heads, [order[:n] for n in range(len(order) + 1)], ablation)
 
 
-def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict[Head, float]:
+def each_head(
+    outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int], ablation: str = "zero"
+) -> dict[Head, float]:
     """Accuracy with one head pruned, for every head that is not the only one of its layer.
 
     Takes `path_outputs` `[P, Π]` and `y [P]`; sign(Σ f^π) = y is right, as in `curve`. If each
@@ -183,8 +189,16 @@ def each_head(outputs: ArrayLike, y: ArrayLike, *, heads: Sequence[int]) -> dict
     """
     counts = _checks.head_counts("heads", heads)
     removable = [(layer, h) for layer, h in all_heads(counts) if counts[layer - 1] > 1]
-    found = _accuracies(outputs, y, counts, [[head] for head in removable])
+    found = _accuracies(outputs, y, counts, [[head] for head in removable], ablation)
     return dict(zip(removable, found.tolist(), strict=True))
+
+
+def _checked(scores: Mapping[Head, int | float]) -> Mapping[Head, int | float]:
+    """Scores by the names of heads; NaN has no place in an order."""
+    if not isinstance(scores, Mapping) or not all(np.shape(head) == (2,) for head in scores):
+        raise ValueError(f"scores must be a dict {{(layer, head): score}}; got {scores!r}")
+    _checks.array("scores", list(scores.values()), "heads")
+    return scores
 
 
 def _one_left(order: list[Head]) -> list[Head]:
@@ -209,13 +223,14 @@ def _kept(counts, pruned) -> list[Bool[np.ndarray, "heads"]]:
     return keep
 
 
-def _surviving(keep) -> Bool[np.ndarray, "paths"]:
-    """Which paths go through none of the pruned heads."""
-    chosen = paths.paths([len(k) for k in keep])
+def surviving(counts, gone) -> Bool[np.ndarray, "paths"]:
+    """Which paths go through none of the heads that are gone."""
+    keep, chosen = _kept(counts, gone), paths.paths(counts)
     return np.array([all(k[h - 1] for k, h in zip(keep, path, strict=True)) for path in chosen])
 
 
-def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
+def check_outputs(outputs, counts) -> Float[Array, "examples paths"]:
+    """What `path_outputs` gives for a network with so many heads, or a ValueError."""
     outputs = _checks.array("outputs", outputs, "examples paths")
     if outputs.shape[1] != math.prod(counts):
         raise ValueError(
@@ -225,15 +240,23 @@ def _outputs(outputs, counts) -> Float[Array, "examples paths"]:
     return outputs
 
 
-def _accuracies(outputs, y, heads, sets) -> Float[np.ndarray, "sets"]:
-    """The accuracy after pruning each set of heads; rescaling changes no sign."""
-    counts = _checks.head_counts("heads", heads)
-    survive = [_surviving(_kept(counts, pruned)) for pruned in sets]
-    # the shape matters where there are no sets
-    survive = np.array(survive, float).reshape(len(sets), math.prod(counts))
-    outputs = np.asarray(_outputs(outputs, counts))
+def check_labels(y, outputs) -> Float[np.ndarray, "examples"]:
+    """Labels ±1, one for each row of `outputs`, or a ValueError."""
     y = np.asarray(_checks.array("y", y, "examples"))
     if len(y) != len(outputs):
         raise ValueError(f"y must hold one label per row of outputs, {len(outputs)}; got {len(y)}")
     _checks.signs("y", y)
-    return np.mean(np.sign(outputs @ survive.T) == y[:, None], axis=0)
+    return y
+
+
+def _accuracies(outputs, y, heads, sets, ablation) -> Float[np.ndarray, "sets"]:
+    """The accuracy after pruning each set of heads; rescaling changes no sign."""
+    counts = _checks.head_counts("heads", heads)
+    _checks.choice("ablation", ablation, ("zero", "mean"))
+    survive = [surviving(counts, pruned) for pruned in sets]
+    # the shape matters where there are no sets
+    survive = np.array(survive, float).reshape(len(sets), math.prod(counts))
+    outputs = np.asarray(check_outputs(outputs, counts))
+    y = check_labels(y, outputs)
+    left = (1 - survive) @ outputs.mean(axis=0) if ablation == "mean" else 0.0
+    return np.mean(np.sign(outputs @ survive.T + left) == y[:, None], axis=0)
