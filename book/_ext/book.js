@@ -1,5 +1,5 @@
 // Draws the page's Plotly figures in the page's own colours and width, turns their sliders into
-// native ones, starts explorers, and makes what scrolls sideways reachable by keyboard.
+// native ones or buttons, starts explorers, and makes what scrolls sideways reachable by keyboard.
 (() => {
   const NARROW = 520;
 
@@ -64,42 +64,61 @@
     box.dataset.drawn = document.documentElement.dataset.theme;
   };
 
-  let sliders = 0;
-  const addSlider = (box) => {
-    const slider = box.figure.layout?.sliders?.[0];
-    if (!slider) return;
-    sliders += 1;
-    const id = `slider-${sliders}`;
-    const name = slider.currentvalue?.prefix?.replace(/:\s*$/, '') ?? 'setting';
-    const label = Object.assign(document.createElement('label'), { htmlFor: id, textContent: name });
-    const input = Object.assign(document.createElement('input'), { type: 'range', id, min: 0, max: slider.steps.length - 1, step: 1 });
-    input.value = slider.active ?? 0;
-    const output = document.createElement('output');
-    output.htmlFor = id;
-    const frames = new Map(box.figure.frames.map((frame) => [frame.name, frame]));
-    const show = () => {
-      const step = slider.steps[input.value];
-      output.textContent = step.label;
-      input.setAttribute('aria-valuetext', step.label);
-      box.frame = frames.get(step.args[0][0]);
+  // One control for each figure with frames: a slider, or buttons where the stops are kinds of
+  // something. Controls of a page that have one name and the same stops move together.
+  const controls = [];
+
+  const part = (kind, properties) => Object.assign(document.createElement(kind), properties);
+
+  const asSlider = (id, name, stops, choose) => {
+    const input = part('input', { type: 'range', id, min: 0, max: stops.length - 1, step: 1 });
+    const output = part('output', { htmlFor: id });
+    const whole = part('div', { className: 'figure-slider' });
+    whole.append(part('label', { htmlFor: id, textContent: name }), input, output);
+    input.addEventListener('input', () => choose(Number(input.value)));
+    const show = (i) => {
+      input.value = i;
+      output.textContent = stops[i];
+      input.setAttribute('aria-valuetext', stops[i]);
     };
-    input.addEventListener('input', () => { show(); draw(box); });
-    show();
-    const control = document.createElement('div');
-    control.className = 'figure-slider';
-    control.append(label, input, output);
-    box.before(control);
+    return { whole, show };
   };
 
-  const startExplorers = async () => {
-    const places = [...document.querySelectorAll('.explorer-place')];
-    if (!places.length) return;
-    const { module, grid } = window.explorer;
-    // from disk a page may not import a file, but it may import what it holds
-    const address = URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
-    const { mount } = await import(address);
-    for (const place of places) mount(place, grid, JSON.parse(place.dataset.setting));
+  const asButtons = (id, name, stops, choose) => {
+    const whole = part('fieldset', { className: 'figure-slider figure-choice' });
+    const inputs = stops.map((stop, i) => {
+      const input = part('input', { type: 'radio', name: id, id: `${id}-${i}` });
+      input.addEventListener('change', () => choose(i));
+      whole.append(input, part('label', { htmlFor: input.id, textContent: stop }));
+      return input;
+    });
+    whole.prepend(part('legend', { textContent: name }));
+    return { whole, show: (i) => { inputs[i].checked = true; } };
   };
+
+  const addControl = (box) => {
+    const slider = box.figure.layout?.sliders?.[0];
+    if (!slider) return;
+    const id = `control-${controls.length + 1}`;
+    const name = slider.currentvalue?.prefix?.replace(/:\s*$/, '') ?? 'setting';
+    const stops = slider.steps.map((step) => step.label);
+    const key = JSON.stringify([name, stops]);
+    const frames = new Map(box.figure.frames.map((frame) => [frame.name, frame]));
+    const choose = (i) => controls.filter((other) => other.key === key)
+      .forEach((other) => { other.set(i); draw(other.box); });
+    const { whole, show } = (slider.name === 'choice' ? asButtons : asSlider)(id, name, stops, choose);
+    const set = (i) => {
+      show(i);
+      box.frame = frames.get(slider.steps[i].args[0][0]);
+    };
+    controls.push({ key, box, set });
+    set(slider.active ?? 0);
+    box.before(whole);
+  };
+
+  // the address belongs to the first explorer of a page
+  const startExplorers = () => document.querySelectorAll('.explorer-place')
+    .forEach((place, i) => window.attnpathsExplorer.start(place, { ...JSON.parse(place.dataset.start), address: i === 0 }));
 
   // Plotly's own `responsive` follows the window, and misses a sidebar that opens or closes.
   const follow = ({ target: box }) => {
@@ -117,7 +136,7 @@
     const resized = new ResizeObserver((entries) => entries.forEach(follow));
     for (const box of boxes) {
       box.figure = JSON.parse(box.nextElementSibling.textContent);
-      addSlider(box);
+      addControl(box);
       await draw(box);
       resized.observe(box);
     }
@@ -125,18 +144,41 @@
       .observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
   };
 
-  const SCROLLERS = ['mjx-container', 'div.math', 'pre', 'div.cell_output', '.pst-scrollable-table-container']
+  const SCROLLERS = ['mjx-container', 'div.math', 'pre', 'div.cell_output', '.table-box', '.pst-scrollable-table-container']
     .map((selector) => `article ${selector}`).join();
+
+  // the sides on which there is more to see, which fade out
+  const cue = (box) => {
+    // beside a formula lies its text for screen readers, which nobody sees
+    const drawn = box.matches('mjx-container') ? box.querySelector('svg')?.getBoundingClientRect().width ?? 0
+      // the box of a formula and its number does not scroll
+      : box.matches('.math') ? 0 : box.scrollWidth;
+    const right = drawn - box.clientWidth - box.scrollLeft;
+    const sides = [box.scrollLeft > 1 && 'left', right > 1 && 'right'].filter(Boolean).join(' ');
+    if (sides) box.dataset.more = sides;
+    else delete box.dataset.more;
+  };
 
   const reachScrollers = () => {
     for (const box of document.querySelectorAll(SCROLLERS)) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
       else box.removeAttribute('tabindex');
+      box.onscroll = () => cue(box);
+      cue(box);
+    }
+  };
+
+  // on a narrow page a table's verdicts stay in sight while the rest scrolls
+  const keepVerdicts = () => {
+    for (const table of document.querySelectorAll('article table')) {
+      const column = [...(table.tHead?.rows[0]?.cells ?? [])].findIndex((cell) => /^verdict/.test(cell.textContent.trim()));
+      if (column >= 0) for (const row of table.rows) row.cells[column]?.classList.add('verdict');
     }
   };
 
   addEventListener('load', async () => {
-    await startExplorers();
+    startExplorers();
+    keepVerdicts();
     await startFigures();
     await window.MathJax?.startup?.promise;
     // the article changes size with the window, with a sidebar, and when hidden code is shown

@@ -47,6 +47,9 @@ PAPER = (
 )
 _BY_NUMBER = {number: equation for equation in PAPER for number in equation.numbers}
 
+#: Pages that derive what others explain.
+DERIVING = ("derivation", "route")
+
 MARKER = re.compile(r"\bEqs?\.\s+(\d+(?:(?:\s*[–-]\s*|,\s+(?:and\s+)?|\s+and\s+)\d+)*)")
 _LABEL = re.compile(r"^\$\$ \((eq:[\w-]+)\)$")
 
@@ -120,8 +123,8 @@ def _collect(marked: Iterator[tuple[Place, str]]) -> dict[Equation, list[Place]]
 
 
 def _in_pages(folder: Path) -> Iterator[tuple[Place, str]]:
-    # a page that explains comes before the one that derives
-    for file in sorted(folder.glob("*.md"), key=lambda f: (f.stem == "derivation", f)):
+    # a page that explains comes before those that derive
+    for file in sorted(folder.glob("*.md"), key=lambda f: (f.stem in DERIVING, f)):
         before = ""
         for line, text in enumerate(file.read_text("utf-8").splitlines(), start=1):
             if text.startswith("% Eq"):

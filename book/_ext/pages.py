@@ -28,18 +28,18 @@ from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxRole
 
 from attnpaths import explorer
+from attnpaths.explorer import bundle
 from attnpaths.tasks import images
-from book._ext import repository
+from book._ext import notebooks, repository, wheels
 from book._ext.equations import ROOT
+from book._ext.notebooks import PLOTLY_MIME
 
 HERE = Path(__file__).resolve().parent
 LIBRARY = ROOT / "attnpaths"
-EXPLORER = LIBRARY / "explorer"
-#: What cells import: the library, and the studies with their results.
-SOURCES = (LIBRARY, ROOT / "book" / "studies")
+#: What cells import: the library, the studies with their results, and the tables.
+SOURCES = (LIBRARY, ROOT / "book" / "studies", ROOT / "book" / "show")
 #: The name of `Renderer` in book/pyproject.toml.
 RENDERER = "attnpaths_book"
-PLOTLY_MIME = "application/vnd.plotly.v1+json"
 EXPLORER_SCRIPT = "explorer-markov.js"
 DEFAULT_HEIGHT = 400
 # of MathJax's 24 MB, what the SVG build can ask for
@@ -118,12 +118,11 @@ class Renderer(NbElementRenderer):
         return [nodes.raw(text=figure_html(figure), format="html", classes=["output"])]
 
     def render_explorer(self, data: MimeData) -> list[nodes.Element]:
-        """Give a page the place, the front end and the stored answers of an explorer."""
+        """Give a page the place and the script of an explorer."""
         content = data.content if isinstance(data.content, dict) else json.loads(data.content)
-        write_explorer(self.renderer.sphinx_env.app)
         self.add_js_file("explorer", EXPLORER_SCRIPT, {"defer": "defer"})
-        setting = html.escape(json.dumps(content["setting"]), quote=True)
-        place = f'<div class="explorer-place" data-setting="{setting}"></div>'
+        start = html.escape(json.dumps({k: content[k] for k in ("setting", "look")}), quote=True)
+        place = f'<div class="explorer-place" data-start="{start}"></div>'
         return [nodes.raw(text=place, format="html", classes=["output"])]
 
 
@@ -134,26 +133,6 @@ def choose_renderer(app, config):
         *config.nb_mime_priority_overrides,
         *(("html", mime, 1) for mime in (PLOTLY_MIME, explorer.MIME)),
     ]
-
-
-def write_explorer(app):
-    """Write the script with the explorer's front end and its grid of answers, if not there."""
-    script = Path(app.outdir) / "_static" / EXPLORER_SCRIPT
-    root = Path(app.srcdir)
-    # the library alone makes it, and no study
-    key = source_key(root / "requirements.txt", [LIBRARY])
-    stored = root / "_build" / f".explorer-{key}.json"
-    if not stored.exists():
-        logger.info("computing the explorer's grid, which takes minutes")
-        stored.parent.mkdir(exist_ok=True)
-        for old in stored.parent.glob(".explorer-*"):
-            old.unlink()
-        unfinished = stored.with_suffix(".part")
-        unfinished.write_text(json.dumps(explorer.grid(), separators=(",", ":")), "utf-8")
-        unfinished.rename(stored)
-    module = json.dumps((EXPLORER / "explorer.js").read_text("utf-8"))
-    grid = stored.read_text("utf-8")
-    script.write_text(f"window.explorer = {{module: {module}, grid: {grid}}};\n", "utf-8")
 
 
 def source_key(requirements: Path, folders: Sequence[Path] = SOURCES) -> str:
@@ -207,12 +186,13 @@ def choose_cache(app, config):
 
 
 def copy_scripts(app):
-    """Put MathJax, Plotly and our own script and style into the pages' ``_static``."""
+    """Put MathJax, Plotly and our own scripts and styles into the pages' ``_static``."""
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     shutil.copy(resources.files("plotly") / "package_data" / "plotly.min.js", static)
-    for path in (HERE / "book.js", HERE / "book.css", EXPLORER / "explorer.css"):
+    for path in (HERE / "book.js", HERE / "book.css", LIBRARY / "explorer" / "explorer.css"):
         shutil.copy(path, static)
+    (static / EXPLORER_SCRIPT).write_text(bundle.script(), "utf-8")
     # the folder's name has hyphens, so it cannot be found by importing it
     mathjax = metadata.distribution("sphinx-mathjax-offline").locate_file(
         "sphinx-mathjax-offline/static/mathjax"
@@ -246,21 +226,29 @@ def add_page_facts(app, doctree):
     if runtime is None:
         text = f"This page: {source}"
     else:
-        notebook = f'<a href="{here}.ipynb" download>notebook</a>'
-        text = f"This page ran in {runtime} · {notebook} · {source}"
+        links = [f'<a href="{here}.ipynb" download>notebook</a>', *wheel_links(app), source]
+        text = " · ".join([f"This page ran in {runtime}", *links])
     line = nodes.raw(text=f'<p class="page-facts">{text}</p>', format="html")
     title.parent.insert(title.parent.index(title) + 1, line)
 
 
+def wheel_links(app) -> list[str]:
+    """Links to the files that a page's notebook installs, where it has no repository to ask."""
+    if app.config.html_theme_options.get("repository_url"):
+        return []
+    up = "../" * app.env.docname.count("/") + wheels.FOLDER
+    cells = notebooks.executed(app, app.env.docname)
+    needed = wheels.projects(notebooks.imports_book(notebooks.code_of(cells))).values()
+    return [
+        f'<a href="{up}/{wheels.file(folder)}" download>{word}</a>'
+        for folder, word in zip(needed, ("library", "studies"), strict=False)
+    ]
+
+
 def offer_notebook(app, pagename, templatename, context, doctree):
-    """Put a page's notebook beside its source; the theme does so only where it launches it."""
-    if runtime_text(app.env, pagename) is None:
-        return
-    made = Path(app.outdir).parent / "jupyter_execute" / f"{pagename}.ipynb"
-    offered = Path(app.outdir) / "_sources" / f"{pagename}.ipynb"
-    offered.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(made, offered)
-    context["ipynb_source"] = f"{pagename}.ipynb"
+    """Name a page's notebook to the theme, which does so only where it launches it."""
+    if runtime_text(app.env, pagename) is not None:
+        context["ipynb_source"] = f"{pagename}.ipynb"
 
 
 class RuntimeRole(SphinxRole):

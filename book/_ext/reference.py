@@ -43,6 +43,7 @@ MODULES = (
     "attnpaths.tasks.images",
     "attnpaths.training",
     "attnpaths.pruning",
+    "attnpaths.analysis",
     "attnpaths.figures",
     *FIGURES,
     "attnpaths.explorer",
@@ -164,8 +165,8 @@ def addresses() -> dict[str, str]:
 def signature(entry: Entry) -> str:
     """Arguments and result as the source has them; for a record, its fields.
 
-    >>> signature(entries()["attnpaths.paths"][1])
-    'labels(head_counts: Sequence[int], layer: int=1) -> list[str]'
+    >>> signature(entries()["attnpaths.paths"][1]).split(", ")[:2]
+    ['labels(head_counts: Sequence[int]', 'layer: int=1']
     """
     node, result, arguments = entry.node, "", ""
     if isinstance(node, ast.ClassDef):

@@ -5,8 +5,11 @@ to `collect`, which keeps each part as soon as it is done in `NAME/results.json`
 interrupted run goes on where it stopped. Pages `read` the file.
 """
 
+import ast
 import datetime
+import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -38,7 +41,16 @@ def read(name: str, folder: str | os.PathLike = HERE) -> dict[str, Any]:
     path = file(name, folder)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; make it with: {command(name)}")
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        if held["parts"].keys() != held["provenance"].keys():
+            raise ValueError("parts and provenance differ")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is damaged, or no file of a study ({error}); restore it, or delete it and "
+            f"make it anew: {command(name)}"
+        ) from error
+    return held
 
 
 def command(name: str) -> str:
@@ -54,6 +66,7 @@ def collect(
     seeds: Sequence[int] = (0,),
     again: bool | Collection[str] = False,
     fresh: Callable[[str, Any], bool] = lambda part, found: True,
+    source: str | None = None,
     folder: str | os.PathLike = HERE,
 ) -> dict[str, Any]:
     """Compute what the study's file does not hold yet, and keep each part once it is done.
@@ -62,7 +75,8 @@ def collect(
     texts, lists, dictionaries and arrays; None stands for a part that stays as it is, if it is
     there. `data` names the data sets used, with their checksums; a file made from other data is
     refused. `seeds` are those that all random numbers come from. Parts that are named in `again`,
-    all of them if it is true, and those that are not `fresh(part, found)` are computed anew. The
+    all of them if it is true, those that are not `fresh(part, found)` and, where it is given, those
+    of another `source`, the `fingerprint` of the code that they rest on, are computed anew. The
     provenance of each part is its date, the seconds that it took, the machine, the most memory
     that the process held until then, seeds, and the versions of what computed it.
 
@@ -81,6 +95,7 @@ def collect(
         for part, call in parts.items()
         if part in held["parts"]
         and (call is None or (part not in named and fresh(part, held["parts"][part])))
+        and (call is None or source in (None, held["provenance"][part].get("source")))
     }
     # what is no longer part of the study goes, but not because the data were mistaken
     gone = set() if again is True else held["parts"].keys() - parts.keys()
@@ -105,9 +120,44 @@ def collect(
             **{each: importlib.metadata.version(each) for each in ("attnpaths", "jax", "numpyro")},
             "seeds": list(seeds),
             "data": data,
+            **({} if source is None else {"source": source}),
         }
         _write(path, held)
     return held
+
+
+def fingerprint(*names: str) -> str:
+    """The checksum of the code of these modules and packages, whatever their words.
+
+    Comments, docstrings and layout do not count, so that only what computes makes results stale.
+
+    >>> fingerprint("book.studies.small") == fingerprint("book.studies.small")
+    True
+    """
+    digest = hashlib.sha256()
+    for name in sorted(names):
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ValueError(f"there is no module {name!r} with code")
+        path = Path(spec.origin)
+        files = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
+        for file_ in files:
+            tree = ast.parse(file_.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                if isinstance(getattr(node, "body", None), list) and _documented(node):
+                    del node.body[0]  # pyright: ignore[reportAttributeAccessIssue]
+            digest.update(f"{name}/{file_.name}\n{ast.dump(tree)}\n".encode())
+    return digest.hexdigest()
+
+
+def _documented(node: ast.AST) -> bool:
+    """True where the first statement of a node is a text that nobody reads but people."""
+    first = next(iter(node.body), None)  # pyright: ignore[reportAttributeAccessIssue]
+    return (
+        isinstance(first, ast.Expr)
+        and isinstance(first.value, ast.Constant)
+        and isinstance(first.value.value, str)
+    )
 
 
 def peak_memory() -> float:

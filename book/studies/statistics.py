@@ -6,11 +6,11 @@ are sampled by NUTS; in wide ones the posterior is so close to a Gaussian that i
 weighed by importance, are cheaper.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +18,11 @@ import scipy.optimize
 import scipy.stats
 
 from attnpaths.posterior import nuts
+
+with warnings.catch_warnings():
+    # arviz announces its next version once a day
+    warnings.simplefilter("ignore", FutureWarning)
+    import arviz
 
 
 class Draws(NamedTuple):
@@ -101,6 +106,16 @@ def mcse(values) -> np.ndarray:
     0.01
     """
     return arviz.mcse(arviz.convert_to_dataset({"x": np.asarray(values)}))["x"].values
+
+
+def effective_draws(values) -> np.ndarray:
+    """How many independent draws `values [chains, samples, ...]` are worth, each entry for itself.
+
+    >>> values = np.random.default_rng(0).normal(size=(4, 2500, 1))
+    >>> bool(9000 < effective_draws(values)[0] < 11000)
+    True
+    """
+    return arviz.ess(arviz.convert_to_dataset({"x": np.asarray(values)}))["x"].values
 
 
 def steady(values: np.ndarray, draws: Draws) -> tuple[np.ndarray, np.ndarray]:

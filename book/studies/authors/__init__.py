@@ -2,8 +2,8 @@
 
 In float64 at temperature 0.01, on their data with their heads. The order parameters are those
 of their action, minimised until its gradient is below 1e-13, except in `STOPPED`. The numbers
-stand in three files beside this one, each of which says what it holds: `data.json`,
-`theory.json`, `sampler.json`.
+stand in files beside this one, each of which says what it holds: `data.json`, `theory.json`,
+`sampler.json`, and `oneshot.json` with what their plotting and pruning scripts say of images.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def read(name: str) -> dict[str, Any]:
-    """One of the files: `"data"`, `"theory"` or `"sampler"`.
+    """One of the files: `"data"`, `"theory"`, `"sampler"` or `"oneshot"`.
 
     >>> read("sampler")["draws"]
     300
@@ -78,3 +78,11 @@ UNIFORM = _by_width("two_paths_uniform_head_sigma_perp_5")
 UNIFORM_GP = _solved(_THEORY["two_paths_gp"])
 UNIFORM_ALONE = _alone(_THEORY["two_paths_gp"])
 UNIFORM_PATH_KERNELS = _kernels(_THEORY["two_paths_gp"])
+
+_ONESHOT = read("oneshot")
+#: Fig. 3e: what each head costs, in ascending order of its score, and on how many sequences.
+DROPS = [
+    round((_ONESHOT["fig3e"]["base_accuracy_percent"] - left) / 100, 4)
+    for left in _ONESHOT["fig3e"]["accuracy_without_one_head_percent_in_ascending_order_of_score"]
+]
+DROP_SEQUENCES = _ONESHOT["fig3e"]["test_sequences"]

@@ -61,7 +61,7 @@ def error_map(widths: Numbers, loads: Numbers, errors: Numbers, rule: float, of:
         y=y,
         z=height,
         contours={"start": 0, "end": 0, "size": 1, "coloring": "none"},
-        line={"color": _INK, "width": 3},
+        line={"color": _INK, "width": 3, "smoothing": 0},
         showscale=False,
         showlegend=False,
         hoverinfo="skip",

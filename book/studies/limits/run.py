@@ -16,7 +16,6 @@ control variates. About two minutes on one core.
 from functools import partial
 from typing import NamedTuple
 
-import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from attnpaths import Problem, Weights, empirical_order_parameter, kernels, theory
 from attnpaths.posterior import OrderParameter
 from book.studies.engine import collect
-from book.studies.statistics import Draws, chains, distance, importance, steady
+from book.studies.statistics import Draws, chains, distance, effective_draws, importance, steady
 
 HEADS = (2, 2)
 TESTS = 200
@@ -163,8 +162,7 @@ def _plain(values, draws):
 def _efficiency(U, draws):
     """Effective draws per draw: of the chains, at their worst, or of the weights."""
     if len(draws.z) > 1:
-        held = arviz.ess(arviz.convert_to_dataset({"U": np.asarray(U)}))["U"]
-        return float(held.min()) / draws.weight.size
+        return float(effective_draws(U).min()) / draws.weight.size
     return draws.efficiency
 
 

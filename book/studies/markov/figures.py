@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
+from attnpaths.figures.style import ABOVE, ACCENT, BAR, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
 
 Numbers = ArrayLike | Sequence
 
@@ -105,7 +105,7 @@ def accuracy_with_seeds(
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=ABOVE, height=430)
+    figure.update_layout(legend=ABOVE, height=400)
     spoken = ", ".join(f"{name} {level:.3f}" for name, level in limits.items())
     return named(
         figure,
@@ -156,7 +156,7 @@ def entries_with_seeds(
         )
     figure.update_xaxes(title="width N", type="log", dtick=1)
     figure.update_yaxes(title="entry of U")
-    figure.update_layout(legend=ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=390)
     spoken = "; ".join(
         f"{name} {published[0, i, j]:.2f}, fresh tasks {seeds[:, 0, i, j].mean():.2f} "
         f"± {seeds[:, 0, i, j].std(ddof=1):.2f}"
@@ -199,7 +199,7 @@ def standing(rows: Mapping[str, tuple[float, Numbers]]) -> go.Figure:
     )
     figure.update_xaxes(title="standard deviations from the mean", dtick=1)
     figure.update_yaxes(autorange="reversed", automargin=True, type="category")
-    figure.update_layout(legend=ABOVE, height=120 + 30 * len(names))
+    figure.update_layout(legend=ABOVE, height=120 + 25 * len(names))
     spoken = ", ".join(f"{name} {score:+.1f}" for name, score in zip(names, scores, strict=True))
     return named(
         figure,
@@ -267,49 +267,104 @@ def overlaps(
 def kernel_maps(kernels: Mapping[str, Numbers], split: int) -> go.Figure:
     """Kernels `[P, P]` as maps, two in a row; lines where the class changes, after `split`.
 
-    Colour runs from the smallest to the largest entry off the diagonal of each kernel. Numbers
-    are kept in single precision, which halves the page.
+    Colour runs from the smallest to the largest entry off the diagonal of each kernel, which
+    stand in its title. Numbers are kept in single precision, which halves the page.
 
     >>> figure = kernel_maps({"good": [[9.0, 1, 2], [1, 9, 3], [2, 3, 9]]}, 1)
-    >>> figure.data[0].zmin, figure.data[0].zmax
-    (1.0, 3.0)
+    >>> figure.data[0].zmin, figure.data[0].zmax, figure.layout.annotations[0].text
+    (1.0, 3.0, 'good: 1.00 to 3.00')
     """
     columns = min(2, len(kernels))
     rows = -(-len(kernels) // columns)
+    arrays = {name: np.asarray(kernel, np.float32) for name, kernel in kernels.items()}
+    ends = {}
+    for name, kernel in arrays.items():
+        off = kernel[~np.eye(len(kernel), dtype=bool)]
+        ends[name] = float(off.min()), float(off.max())
     figure = make_subplots(
         rows,
         columns,
         shared_xaxes=True,
         shared_yaxes=True,
-        subplot_titles=list(kernels),
+        subplot_titles=[f"{name}: {low:.2f} to {high:.2f}" for name, (low, high) in ends.items()],
         horizontal_spacing=0.06,
         vertical_spacing=0.2 / (rows + 1),
     )
-    spoken = []
-    for i, (name, kernel) in enumerate(kernels.items()):
-        kernel = np.asarray(kernel, np.float32)
-        off = kernel[~np.eye(len(kernel), dtype=bool)]
+    for i, (name, kernel) in enumerate(arrays.items()):
         where = {"row": i // columns + 1, "col": i % columns + 1}
+        low, high = ends[name]
         figure.add_heatmap(
             **where,
             z=kernel,
-            zmin=float(off.min()),
-            zmax=float(off.max()),
+            zmin=low,
+            zmax=high,
             colorscale=[[0, rgba(ACCENT, 0.0)], [1, rgba(ACCENT)]],
-            showscale=False,
+            # one bar serves all maps: its ends are those of each
+            showscale=i == 0,
+            colorbar=BAR
+            | {
+                "orientation": "h",
+                "len": 0.6,
+                "y": 1.04,
+                "yanchor": "bottom",
+                "tickvals": [low, high],
+                "ticktext": ["smallest entry", "largest"],
+            },
             hovertemplate="examples %{y} and %{x}: %{z:.3f}<extra></extra>",
         )
         line = {"color": rgba(OPPOSITE), "width": 1}
         figure.add_hline(split - 0.5, line=line, **where)
         figure.add_vline(split - 0.5, line=line, **where)
-        spoken.append(f"{name} from {off.min():.2f} to {off.max():.2f}")
     frame = {"showgrid": False, "zeroline": False, "showline": True, "mirror": True, "nticks": 4}
     figure.update_xaxes(**frame)
     figure.update_yaxes(autorange="reversed", **frame)
     figure.update_xaxes(row=rows, title="example")
     figure.update_yaxes(col=1, title="example")
-    figure.update_layout(height=80 + 290 * rows, margin={"t": 40})
-    return named(figure, f"Kernels between examples, without the diagonal: {'; '.join(spoken)}.")
+    figure.update_layout(height=120 + 195 * rows, margin={"t": 80})
+    figure.update_annotations(font_size=13)
+    spoken = "; ".join(f"{name} from {low:.2f} to {high:.2f}" for name, (low, high) in ends.items())
+    return named(figure, f"Kernels between examples, without the diagonal: {spoken}.")
+
+
+def sides(amounts: Mapping[str, Numbers], y: Numbers) -> go.Figure:
+    """One number for each example, `{name: [P]}`, in a row for each name and class `y [P]` = ±1.
+
+    Ticks do not hide each other; the line at zero is where a network without a bias divides.
+
+    >>> figure = sides({"good": [0.6, 0.4, 0.3]}, [1, 1, -1])
+    >>> figure.data[0].x.tolist(), figure.data[1].x.tolist()
+    ([0.6, 0.4], [0.3])
+    """
+    y = np.asarray(y)
+    figure = go.Figure()
+    spoken = []
+    for name, values in amounts.items():
+        values = np.asarray(values, float)
+        means = []
+        for sign, colour, word in ((1, ACCENT, "class +1"), (-1, OPPOSITE, "class −1")):
+            some = values[y == sign].round(4)
+            figure.add_scatter(
+                x=some,
+                y=[[name] * len(some), [word] * len(some)],
+                name=word,
+                legendgroup=word,
+                showlegend=name == next(iter(amounts)),
+                mode="markers",
+                marker={
+                    "symbol": "line-ns-open",
+                    "size": 22,
+                    "color": rgba(colour, 0.8),
+                    "line": {"width": 1.5},
+                },
+                hovertemplate="%{x:.2f}<extra></extra>",
+            )
+            means.append(f"{some.mean():+.2f} in {word}")
+        spoken.append(f"{name}: means {' and '.join(means)}")
+    figure.add_vline(0, line={"color": rgba(NEUTRAL), "width": 2, "dash": "dash"})
+    figure.update_xaxes(title="amount of the constant vector", zeroline=False)
+    figure.update_yaxes(showgrid=False, automargin=True, autorange="reversed")
+    figure.update_layout(legend=ABOVE, height=110 + 110 * len(amounts))
+    return named(figure, f"What each chain carries. {'; '.join(spoken)}.")
 
 
 def accuracy_against_noise(
@@ -348,7 +403,7 @@ def accuracy_against_noise(
     )
     figure.update_xaxes(title="noise out of the plane, σ⊥")
     figure.update_yaxes(title="test accuracy")
-    figure.update_layout(legend=ABOVE, height=440)
+    figure.update_layout(legend=ABOVE, height=390)
     spoken = "; ".join(
         f"{name} from {curve[0]:.3f} to {curve[-1]:.3f}" for name, curve in curves.items()
     )

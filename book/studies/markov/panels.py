@@ -63,7 +63,7 @@ def _sum_over_paths(see):
     "Fig. 1",
     "Fig. 1c",
     "at finite width the kernel's components align better",
-    "fig-alignment",
+    "fig-markov-alignment",
 )
 def _alignment_of_fresh_tasks(see):
     tops = np.array([[each.max() for each in pair] for pair in see.chains.fresh])

@@ -51,6 +51,7 @@ __all__ = [
     "against_renamed",
     "agreement",
     "block_ratio",
+    "dark",
     "described",
     "draws",
     "features",
@@ -231,6 +232,7 @@ def run(
         name: image_sources.load(name, classes=None if name == SOURCES[0] else (0, 1))
         for name in SOURCES
     }
+    images[SOURCES[0]] = dark(images[SOURCES[0]])
     studies = {key: Study(key, path, images, folder) for key, path in present.items()}
     current = {f"{n}_{k}": study.md5 for k, study in studies.items() for n in names(k)}
 
@@ -260,6 +262,14 @@ def run(
     return engine.collect(
         NAME, parts, data=data, seeds=SEEDS, again=chosen, fresh=fresh, folder=folder
     )
+
+
+def dark(images: image_sources.Images) -> image_sources.Images:
+    """Characters with dark ink on white paper, with which the networks of this study were trained.
+
+    Images are loaded with bright ink on black, as the authors have them.
+    """
+    return images.inverted()
 
 
 def md5(content: bytes) -> str:

@@ -6,45 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 from jax.typing import ArrayLike
 
-from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba, signed
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba
 
 Numbers = ArrayLike | Sequence
 _LAYERS = ((ACCENT, "circle"), (OPPOSITE, "square"), (NEUTRAL, "diamond"))
-
-
-def path_matrix(U: Numbers, names: Sequence[str]) -> go.Figure:
-    """An order parameter `[Π, Π]` of many paths, as colours around zero.
-
-    >>> path_matrix([[2.0, -1.0], [-1.0, 1.0]], ["1,1", "1,2"]).data[0].zmax
-    2.0
-    """
-    U, names = np.asarray(U), list(names)
-    largest = float(np.abs(U).max())
-    figure = go.Figure(
-        go.Heatmap(
-            z=U.round(4),
-            x=names,
-            y=names,
-            zmin=-largest,
-            zmax=largest,
-            colorscale=signed(1.0),
-            colorbar={"thickness": 12, "outlinewidth": 0},
-            hovertemplate="paths %{y} and %{x}: %{z:.2f}<extra></extra>",
-        )
-    )
-    figure.update_xaxes(type="category", showgrid=False, title="path")
-    figure.update_yaxes(type="category", showgrid=False, title="path", autorange="reversed")
-    figure.update_layout(height=430)
-    strength = np.diag(U)
-    first, last = int(strength.argmax()), int(strength.argmin())
-    off = np.where(np.eye(len(U), dtype=bool), 0, np.abs(U))
-    i, j = np.unravel_index(off.argmax(), off.shape)
-    return named(
-        figure,
-        f"Order parameter of {len(U)} paths. Strongest path {names[first]} with "
-        f"{strength[first]:.2f}, weakest {names[last]} with {strength[last]:.2f}; the largest "
-        f"entry off the diagonal is {U[i, j]:.2f}, of {names[i]} and {names[j]}.",
-    )
 
 
 def scores_against_drops(

@@ -7,11 +7,17 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, PATH_COLOURS, named, rgba
+from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba
 
 Numbers = ArrayLike | Sequence
 
-_CHAINS = list(PATH_COLOURS.values())
+# chains are alike, and no paths: they differ in depth and dash alone
+_CHAINS = (
+    (rgba(ACCENT), "solid"),
+    (rgba(OPPOSITE), "solid"),
+    (rgba(NEUTRAL), "solid"),
+    (rgba(ACCENT, 0.55), "dot"),
+)
 # how each way to an answer is drawn, in all figures
 STYLES = {
     "theory": (rgba(ACCENT), "x"),
@@ -44,7 +50,11 @@ def trace(runs: Mapping[str, Numbers], of: str, level: float) -> go.Figure:
                 legendgroup=f"chain {i + 1}",
                 showlegend=row == 1,
                 mode="lines",
-                line={"color": _CHAINS[i % len(_CHAINS)], "width": 1},
+                line={
+                    "color": _CHAINS[i % len(_CHAINS)][0],
+                    "dash": _CHAINS[i % len(_CHAINS)][1],
+                    "width": 1,
+                },
             )
         figure.add_hline(
             level, row=row, col=1, line={"color": rgba(NEUTRAL), "width": 2, "dash": "dash"}
@@ -79,20 +89,26 @@ def walk(draws: Numbers, saddle: Numbers, names: Sequence[str], steps: int = 30)
         mode="markers",
         marker={"size": 4, "color": rgba(NEUTRAL, 0.35)},
     )
-    figure.add_scatter(
+    figure.add_scattergl(
         x=path[:, 0],
         y=path[:, 1],
         name=f"{steps} steps of one chain",
         mode="lines+markers",
-        line={"color": rgba(OPPOSITE), "width": 1.5},
-        marker={"size": 6},
+        line={"color": rgba(OPPOSITE), "width": 1},
+        marker={"size": 4},
     )
-    figure.add_scatter(
+    figure.add_scattergl(
         x=[float(saddle[0])],
         y=[float(saddle[1])],
         name="theory",
         mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 13},
+        # a rim, so that it is seen on the cloud; of one kind with it, or the cloud would cover it
+        marker={
+            "color": colour,
+            "symbol": symbol,
+            "size": 18,
+            "line": {"color": "white", "width": 2},
+        },
     )
     figure.update_xaxes(title=names[0])
     figure.update_yaxes(title=names[1])
@@ -111,17 +127,21 @@ def against_width(
 ) -> go.Figure:
     """One number against N: the theory as a line, samples `{way: (widths, values, errors)}`.
 
-    The theory is `[W]`; the three of a way are `[K]`, at K widths of its own.
+    The theory is `[W]`; the three of a way are `[K]`, at K widths of its own, which the theory
+    must have. Below, the differences to the theory in percentage points, where error bars show.
 
     >>> figure = against_width([4, 10], [0.9, 1], {"exact": ([4], [0.8], [0.1])})
-    >>> figure.data[1].error_y.array.tolist()
-    [0.1]
+    >>> figure.data[2].y.round(1).tolist(), figure.data[2].error_y.array.tolist()
+    ([-10.0], [10.0])
     """
+    at = dict(zip(map(float, np.asarray(widths)), np.asarray(theory, float), strict=True))
     colour, symbol = STYLES["theory"]
-    figure = go.Figure()
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.06)
     figure.add_scatter(
-        x=np.asarray(widths),
-        y=np.asarray(theory, float).round(5),
+        row=1,
+        col=1,
+        x=list(at),
+        y=np.round(list(at.values()), 5),
         name="theory",
         mode="lines+markers",
         line={"color": colour, "width": 2.5},
@@ -131,25 +151,34 @@ def against_width(
     for i, (way, (x, values, errors)) in enumerate(sampled.items()):
         x, values, errors = (np.asarray(each, float) for each in (x, values, errors))
         colour, symbol = STYLES[way]
-        figure.add_scatter(
-            # a little to the side, where points would lie on each other
-            x=(x * 1.07 ** (i + 1)).round(2),
-            y=values.round(5),
-            error_y={"array": errors.round(5), "thickness": 2},
-            name=_NAMES[way],
-            mode="markers",
-            marker={"color": colour, "symbol": symbol, "size": 9},
-            customdata=x,
-            hovertemplate="N = %{customdata}: %{y:.4g}<extra></extra>",
-        )
+        apart = 100 * (values - [at[n] for n in x])
+        for row, shown, bars in ((1, values, errors), (2, apart, 100 * errors)):
+            figure.add_scatter(
+                row=row,
+                col=1,
+                # beside each other, where points would lie on each other
+                x=(x * 1.09 ** (i + 1)).round(2),
+                y=shown.round(5),
+                error_y={"array": bars.round(5), "thickness": 2},
+                name=_NAMES[way],
+                legendgroup=way,
+                showlegend=row == 1,
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 8},
+                customdata=x,
+                hovertemplate="N = %{customdata}: %{y:.4g}<extra></extra>",
+            )
         said = ", ".join(
             f"{v:.3f} ± {e:.3f} at N = {n:g}" for n, v, e in zip(x, values, errors, strict=True)
         )
         spoken.append(f"{_NAMES[way]} {said}")
-    figure.update_xaxes(title="width N", type="log", dtick=1)
-    figure.update_yaxes(title=title)
-    figure.update_layout(legend=ABOVE, height=430)
-    line = ", ".join(f"{v:.3f}" for v in np.asarray(theory, float))
+    figure.add_hline(0, row=2, col=1, line={"color": STYLES["theory"][0], "width": 2})
+    figure.update_xaxes(type="log", dtick=1)
+    figure.update_xaxes(row=2, title="width N")
+    figure.update_yaxes(row=1, title=title)
+    figure.update_yaxes(row=2, title="minus theory, points")
+    figure.update_layout(legend=ABOVE, height=520)
+    line = ", ".join(f"{v:.3f}" for v in at.values())
     said = "; ".join(spoken)
     return named(figure, f"{title.capitalize()} against width. Theory {line}; {said}.")
 
@@ -226,37 +255,33 @@ def entries(
 
 
 def predictors(theory: Numbers, sampled: Mapping[str, tuple[Numbers, Numbers]]) -> go.Figure:
-    """Predictors on test examples `[K]` against the theory's: `{way: (mean, error)}`.
+    """Predictors on test examples `[K]` minus the theory's, against it: `{way: (mean, error)}`.
 
-    >>> predictors([-1, 1], {"exact": ([-1, 0.9], [0.1, 0.1])}).data[1].name
-    'order parameter, sampled'
+    >>> figure = predictors([-1, 1], {"exact": ([-1, 0.9], [0.1, 0.1])})
+    >>> figure.data[0].name, figure.data[0].y.round(2).tolist()
+    ('order parameter, sampled', [0.0, -0.1])
     """
     theory = np.asarray(theory, float)
-    ends = np.array([theory.min(), theory.max()]).round(3)
+    # beside each other, where they would lie on each other
+    step = 0.006 * np.ptp(theory)
     figure = go.Figure()
-    figure.add_scatter(
-        x=ends,
-        y=ends,
-        name="equal",
-        mode="lines",
-        line={"color": rgba(ACCENT), "width": 1.5, "dash": "dash"},
-    )
     spoken = []
-    for way, (mean, error) in sampled.items():
-        mean, error = np.asarray(mean, float), np.asarray(error, float)
+    for k, (way, (mean, error)) in enumerate(sampled.items()):
+        apart, error = np.asarray(mean, float) - theory, np.asarray(error, float)
         colour, symbol = STYLES[way]
         figure.add_scatter(
-            x=theory.round(4),
-            y=mean.round(4),
+            x=(theory + step * (2 * k - len(sampled) + 1)).round(4),
+            y=apart.round(4),
             error_y={"array": error.round(4), "thickness": 1.5},
             name=_NAMES[way],
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 7},
         )
-        spoken.append(f"{_NAMES[way]} {np.sqrt(np.mean((mean - theory) ** 2)):.3f}")
-    figure.update_xaxes(title="predictor, theory")
-    figure.update_yaxes(title="predictor, sampled")
-    figure.update_layout(legend=ABOVE, height=440)
+        spoken.append(f"{_NAMES[way]} {np.sqrt(np.mean(apart**2)):.3f}")
+    figure.add_hline(0, line={"color": STYLES["theory"][0], "width": 2})
+    figure.update_xaxes(title="predictor f, theory", zeroline=False)
+    figure.update_yaxes(title="sampled minus theory")
+    figure.update_layout(legend=ABOVE, height=400)
     return named(
         figure,
         f"Predictors of {len(theory)} test examples against the theory’s. Root mean square "

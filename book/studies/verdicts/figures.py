@@ -10,6 +10,7 @@ from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgb
 _MARKS = {
     "reproduced": ("square", ACCENT, 1.0),
     "in kind": ("diamond", ACCENT, 0.3),
+    "undecided": ("diamond", NEUTRAL, 0.3),
     "not reproduced": ("x", OPPOSITE, 1.0),
     "not checked": ("circle", NEUTRAL, 0.0),
 }

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-REPRODUCED, IN_KIND, NOT_REPRODUCED, NOT_CHECKED = VERDICTS = (
+REPRODUCED, IN_KIND, UNDECIDED, NOT_REPRODUCED, NOT_CHECKED = VERDICTS = (
     "reproduced",
     "in kind",
+    "undecided",
     "not reproduced",
     "not checked",
 )

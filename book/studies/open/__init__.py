@@ -1,0 +1,1 @@
+"""What the paper left open: skips, several outputs, nonlinear blocks."""
