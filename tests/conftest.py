@@ -2,22 +2,31 @@
 
 import atexit
 import collections
+import contextlib
+import gc
 import json
 import os
 import re
 import shutil
 import tempfile
+from pathlib import Path
 
 # as `make` sets it: a second pool of threads, under XLA's own, makes both wait
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# read when JAX is imported, here and in the processes that run chapters; with a largest size
-# JAX locks the folder, so that none reads what another has half written
+# Compiled code is kept, for the processes that run chapters too, which read this when they import
+# JAX. With a largest size JAX would look at every file it has kept before it keeps one more, for
+# minutes in all; without one it writes in place, and another process could read half a file.
+# So each worker has a folder of its own, and others are given what is in it when it is whole.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     COMPILED = tempfile.mkdtemp(prefix="attnpaths-compiled-")
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
-    os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(10**9)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.join(COMPILED, "own")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+elif "PYTEST_XDIST_WORKER" in os.environ:
+    given = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    if given.parent.name.startswith("attnpaths-compiled-"):
+        own = given.with_name(os.environ["PYTEST_XDIST_WORKER"])
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(own)
 
 from jaxtyping import install_import_hook
 
@@ -46,17 +55,25 @@ def scope(nodeid):
     return "browser, from disk" if from_disk else "browser, over http"
 
 
+# What samples, solves or trains, so that no worker is left alone with it in the end.
+SLOW = ("theory", "studies", "training", "analysis", "adapters", "pruning", "explorer")
+SLOW = tuple(f"tests/{name}" for name in (*SLOW, "test_hostile", "test_doctests", "test_wheel"))
+# What a worker does while another runs the last chapter, so that the build need not run it too.
+MEANWHILE = "tests/posterior/"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Chapters first, which the build of the book then shows; next that build; then by size."""
+    """Chapters first, which the build of the book then shows; that build; then what is slow."""
     scopes = [scope(item.nodeid) for item in items]
     sizes = collections.Counter(scopes)
+    order = ("book/", MEANWHILE, "browser, over http", "browser, from disk", SLOW, "")
 
     def place(name):
-        return not name.startswith("book/"), name != "browser, over http", -sizes[name], name
+        first = next(i for i, kind in enumerate(order) if name.startswith(kind))
+        return first, -sizes[name], name
 
-    order = sorted(range(len(items)), key=lambda i: place(scopes[i]))
-    items[:] = [items[i] for i in order]
+    items[:] = [items[i] for i in sorted(range(len(items)), key=lambda i: place(scopes[i]))]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,6 +86,39 @@ def pytest_xdist_make_scheduler(config, log):
             return scope(nodeid)
 
     return ByFixture(config, log)
+
+
+class Compiled:
+    """After a file or a chapter nothing is being compiled, so that what there is, is whole."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item, nextitem):
+        if nextitem is None or nextitem.path != item.path:
+            self.share(Path(os.environ["JAX_COMPILATION_CACHE_DIR"]))
+            self.let_go()
+
+    def share(self, own):
+        """Files of one folder under their names in all: a link is there at once, or not at all."""
+        whole = own.with_name("whole")
+        if own.parent.name.startswith("attnpaths-compiled-") and own.exists():
+            whole.mkdir(exist_ok=True)
+            mine, all_of_them = ({path.name for path in each.iterdir()} for each in (own, whole))
+            for name in mine ^ all_of_them:
+                source, target = (own, whole) if name in mine else (whole, own)
+                with contextlib.suppress(FileExistsError):
+                    os.link(source / name, target / name)
+
+    def let_go(self):
+        """Every compiled function takes pieces of memory, and a process may have 65,000 of them."""
+        maps = Path("/proc/self/maps")
+        if maps.exists() and len(maps.read_bytes().splitlines()) > 15_000:
+            jax.clear_caches()
+            gc.collect()
+
+
+def pytest_configure(config):
+    """Not as hooks of this file, which would not see the chapters."""
+    config.pluginmanager.register(Compiled())
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ THEORY = TOOLS | {"network", "paths", "kernels", "problem", "_html", "theory"}
 ALLOWED = {
     "_checks": set(),
     "_extras": set(),
-    "_files": set(),
+    "_files": {"_checks"},
     "network": TOOLS,
     "paths": TOOLS | {"network"},
     "_html": TOOLS | {"paths"},
@@ -28,6 +28,7 @@ ALLOWED = {
     "pruning": THEORY,
     "tasks": THEORY,
     "adapters": THEORY | {"pruning"},
+    "analysis": THEORY | {"pruning", "adapters", "figures"},
     "training": THEORY | {"tasks"},
     "figures": THEORY,
     "explorer": THEORY | {"tasks"},
@@ -40,8 +41,10 @@ EXTRAS = {
     "figures": {"plotly"},
     "explorer": {"anywidget", "traitlets"},
 }
-# what all studies may use of each other: the engine, the counting, the authors' numbers, the rules
+# what all studies may use of each other: the engine, the counting, the authors' numbers, the rules,
+# and the trained networks
 SHARED = {"engine", "statistics", "authors", "verdicts.rules", "verdicts.claims"}
+SHARED |= {"verdicts.paired", "oneshot.trained"}
 
 
 def imports(path):
@@ -154,6 +157,7 @@ def test_rooms_are_reached_from_the_front_door():
     ("blocked", "use", "extra"),
     [
         ("torch", "attnpaths.adapters", "torch"),
+        ("torch", "attnpaths.analyse", "torch"),
         ("torch", "attnpaths.training", "torch"),
         ("plotly", "attnpaths.figures", "figures"),
         ("anywidget", "attnpaths.explorer", "figures"),

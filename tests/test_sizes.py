@@ -1,6 +1,7 @@
 """Requests that no machine can serve, and networks without layers, are refused at once."""
 
 import os
+import zipfile
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from attnpaths import (
     Network,
     Problem,
     Weights,
+    analysis,
     empirical_order_parameter,
     posterior,
     pruning,
@@ -18,6 +20,7 @@ from attnpaths import (
 )
 from attnpaths import paths as path_names
 from attnpaths.posterior import prior
+from attnpaths.training import load_weights
 
 XI, Y = np.random.default_rng(0).normal(size=(6, 2, 3)), np.array([1.0, -1, 1, -1, 1, -1])
 
@@ -37,6 +40,21 @@ def test_paths(function):
     with pytest.raises(ValueError, match=message):
         function((1000, 1000, 1000))
     assert len(function((1000, 1000, 1000), layer=4)) == 1
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_names_of_many_heads():
+    for call in (
+        lambda heads: pruning.all_heads(heads),
+        lambda heads: pruning.check_heads([(1, 1)], heads),
+        lambda heads: pruning.random_order(heads, seed=0),
+        lambda heads: pruning.one_by_one(lambda gone: {}, heads),
+    ):
+        message = r"1,000,000,000,002 heads of heads=.* would need [\d.,]+ GiB .*; take fewer heads"
+        with pytest.raises(ValueError, match=message):
+            call((10**12, 2))
+    with pytest.raises(ValueError, match=r"make 1,000,000,000,001 paths, above most_paths=100"):
+        analysis.Plan.of((2, 10**12))
 
 
 @pytest.mark.usefixtures("eight_gigabytes")
@@ -67,6 +85,21 @@ def test_features_are_measured_with_what_making_them_takes():
     examples = 5 * 2**30 // (8 * 3**10 * 4)
     with pytest.raises(ValueError, match=r"would need 10\.0 GiB of memory"):
         network.features(np.zeros((examples, 2, 4)))
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_theories_of_many_paths():
+    """The features are small, the order parameter is not."""
+    xi, y = np.ones((2, 3**10, 1)), np.array([1.0, -1.0])
+    setting = {"heads": (3,) * 10, "temperature": 1.0}
+    message = r"2 examples and 59049 paths would need [\d.]+ GiB .*; use fewer examples or paths"
+    for call in (
+        lambda: theory.solve(xi, y, width=10, **setting),
+        lambda: theory.gp_limit(xi, y, **setting),
+        lambda: posterior.sample_order_parameter(xi, y, width=10, seed=0, **setting),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("width", [10**6, (10**6, 10**6, 3), 10**9])
@@ -129,6 +162,21 @@ def test_the_order_parameter_of_a_huge_network_is_sampled():
     # as wide as that, data cannot move it: the Gaussian process
     np.testing.assert_allclose(found.draws, np.broadcast_to(np.eye(2), (2, 50, 2, 2)), atol=5e-4)
     assert float(np.std(found.draws)) > 0
+
+
+@pytest.mark.parametrize("load", [theory.load, posterior.load, load_weights])
+def test_arrays_that_are_larger_than_they_say(load, tmp_path):
+    """Refused before a byte is unpacked."""
+    path = tmp_path / "it.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        with archive.open("facts.npy", "w") as file:
+            np.save(file, np.ones(3))
+        archive.getinfo("facts.npy").file_size = 2**30
+    wanted = (
+        r"it\.npz .*facts\.npy unpacks to 1,073,741,824 bytes, not to the 24 of an array \(3,\)"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        load(path)
 
 
 SETTING = {"heads": (), "temperature": 1.0}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from book._ext import wheels
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 # refuses everything that the core does not ask for, as an environment without it would
@@ -51,10 +53,28 @@ def test_the_wheel_is_small_and_holds_the_library_only(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"attnpaths"}
     assert not [n for n in names if n.endswith((".npz", ".json", ".ipynb")) or "results" in n]
-    for wanted in ("py.typed", "explorer/explorer.js", "explorer/explorer.css", "theory/grid.py"):
+    for wanted in (
+        "py.typed",
+        "explorer/engine/theory.js",
+        "explorer/explorer.css",
+        "theory/grid.py",
+    ):
         assert f"attnpaths/{wanted}" in names
     here = {str(p.relative_to(ROOT)) for p in (ROOT / "attnpaths").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == here
+
+
+def test_the_book_s_wheel_holds_all_that_its_pages_import(tmp_path):
+    made = wheels.make(ROOT / "book", tmp_path)
+    held = {name for name in zipfile.ZipFile(made).namelist() if ".dist-info" not in name}
+    here = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("_ext", "show", "studies")
+        for path in (ROOT / "book" / room).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    # a study that is not in book/pyproject.toml cannot be imported by a notebook
+    assert held == here | {"book/__init__.py"}
 
 
 def test_it_names_its_dependencies(wheel):
@@ -65,7 +85,7 @@ def test_it_names_its_dependencies(wheel):
     assert {name for name, extra in requires if not extra} == {
         "jax", "jaxtyping", "numpy", "scipy", "tqdm",
     }  # fmt: skip
-    assert {"torch", "sampling", "figures", "images", "all"} == set(
+    assert {"torch", "transformers", "sampling", "figures", "images", "all"} == set(
         re.findall(r"^Provides-Extra: (\w+)$", text, re.MULTILINE)
     )
     assert "entry_points" not in "".join(zipfile.ZipFile(wheel).namelist())

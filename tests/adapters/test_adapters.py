@@ -10,11 +10,11 @@ from torch import nn
 from attnpaths import Network, pruning
 from attnpaths.adapters import (
     Layer,
+    gated_heads,
     keys_first,
     network_from_torch,
     record_attention,
     weights_from_torch,
-    with_residual,
     without_heads,
 )
 from attnpaths.training.model import Model
@@ -149,20 +149,6 @@ def test_another_scale_of_the_logits():
     np.testing.assert_allclose(ours[0], torch.softmax(logits, 2).detach().numpy(), atol=1e-14)
 
 
-def test_a_skip_connection_is_a_head_that_stays():
-    stack, x = Stack((2, 3), residual=True), tokens()
-    seen = record_attention(stack, x)
-    omega = with_residual(seen.omega)
-    attended = Network.from_attention(omega, seen.x, -1)
-    assert attended.head_counts == (3, 4)
-    np.testing.assert_allclose(attended.features()[:, -1], x[:, -1], atol=1e-14)
-    layers = [Layer.from_multihead(layer) for layer in stack.layers]
-    stay = np.eye(DIM)[None]
-    more = [Layer(m.query, m.key, np.concatenate([m.value, stay]), None, "") for m in layers]
-    weights = weights_from_torch(more, stack.embed, stack.read)
-    np.testing.assert_allclose(attended.apply_paths(weights), seen.output, atol=1e-12)
-
-
 def encoder(**options):
     torch.manual_seed(0)
     options = {"dropout": 0.1, "batch_first": True} | options
@@ -214,40 +200,18 @@ class InOrder(nn.Module):
         return x
 
 
-class Wrapped(nn.Module):
-    """What the error advises: the layers once more, in the order of use."""
-
-    def __init__(self, module):
-        super().__init__()
-        self.layers = nn.ModuleList(getattr(module, name) for name in module.order)
-        self.module = module
-
-    def forward(self, x):
-        return self.module(x)
-
-
-@pytest.mark.parametrize(
-    "order", [("early", "late"), ("early",), ("late", "early", "late"), ("late", "late")]
-)
-def test_a_layer_has_one_number(order):
-    with pytest.raises(ValueError, match=r"order \['.*\['late', 'early'\].* register layers in"):
-        record_attention(InOrder(*order), tokens().transpose(0, 1))
-
-
-def test_the_numbers_of_layers_are_those_of_pruning():
-    module, x = Wrapped(InOrder("early", "late")), tokens().transpose(0, 1)
+@pytest.mark.parametrize("order", [("early", "late"), ("late", "early", "late")])
+def test_layers_are_numbered_as_they_are_called(order):
+    module, x = InOrder(*order), tokens().transpose(0, 1)
     before = record_attention(module, x)
-    assert [layer.shape[1] for layer in before.omega] == [2, 3]
-    assert network_from_torch(module, -1, constant=True).head_counts == (2, 3)
+    assert [layer.shape[1] for layer in before.omega] == [2 + (name == "late") for name in order]
     np.testing.assert_array_equal(before.x, tokens())
-    # a head of layer 2 reaches no attention, one of layer 1 does
-    for layer, reaches in ((1, True), (2, False)):
+    # a head changes what comes after its own layer, also where a layer is used twice
+    for layer in range(1, len(order) + 1):
         with without_heads(module, [(layer, 1)]):
             after = record_attention(module, x)
-        assert np.array_equal(after.omega[0], before.omega[0])
-        assert np.array_equal(after.omega[1], before.omega[1]) != reaches
-    # layers that come later, and are not in use, change no number
-    assert len(record_attention(InOrder("late"), x).omega) == 1
+        same = [np.array_equal(a, b) for a, b in zip(after.omega, before.omega, strict=True)]
+        assert same == [number <= layer for number in range(1, len(order) + 1)]
 
 
 @pytest.mark.parametrize(
@@ -301,6 +265,7 @@ def test_pruning_in_pytorch_is_pruning_in_the_library():
     np.testing.assert_allclose(smaller.apply(fewer, x.numpy()), f, atol=1e-13)
     with pytest.raises(KeyboardInterrupt), without_heads(stack, gone):
         raise KeyboardInterrupt
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in stack.modules())
     for layer, weight in zip(stack.layers, before, strict=True):
         assert torch.equal(layer.out_proj.weight, weight)
 
@@ -332,6 +297,15 @@ def multihead(**options):
     return nn.MultiheadAttention(DIM, 2, **options)
 
 
+def gated(module, factor):
+    return gated_heads(module, {(1, 1): factor}).__enter__()
+
+
+def without(module, *gone):
+    with without_heads(module, gone):
+        module(tokens())
+
+
 class Alone(nn.Module):
     """A layer that calls PyTorch's attention as it is."""
 
@@ -355,6 +329,8 @@ WIDE, NARROW = torch.ones(4, DIM), torch.ones(2, DIM)
         (lambda: Layer.from_multihead(multihead(kdim=4)), "queries of dimension 6 and keys of 4"),
         (lambda: Layer.from_multihead(multihead(add_bias_kv=True)), "a key that is no token"),
         (lambda: Layer.from_multihead(multihead(add_zero_attn=True)), "a key that is no token"),
+        (lambda: Layer.from_multihead(nn.Linear(2, 2)), "module must be MultiheadAttention; got L"),
+        (lambda: Layer.from_linear(WIDE, WIDE, None, WIDE, heads=2), "output .*; give value too"),
         (lambda: Layer.from_linear(WIDE, NARROW, heads=2), r"got \(4, 6\) and \(2, 6\)"),
         (lambda: Layer.from_linear(WIDE, WIDE, heads=3), "query has 4 outputs, not a multiple"),
         (lambda: Layer.from_linear(WIDE, WIDE, torch.ones(3, 2), heads=2), "value has 3 outputs"),
@@ -378,17 +354,24 @@ WIDE, NARROW = torch.ones(4, DIM), torch.ones(2, DIM)
         (lambda: record_attention(encoder(), tokens()), r"call module.eval\(\) first"),
         (lambda: record_attention(multihead, tokens()), "must be a torch.nn.Module; got function"),
         (lambda: cross(tokens()), "layer 1 attends from one sequence to another"),
-        (lambda: record_attention(Alone(), tokens()), "called none of its attention layers"),
+        (lambda: record_attention(Alone(), tokens()), "called neither torch.nn.MultiheadAttention"),
         (
             lambda: record_attention(Alone(), tokens()[0]),
             r"an input of shape \(4, 6\); give a batch",
         ),
-        (lambda: keys_first([torch.ones(2, 3, 3)]), r"attentions\[0\] must be \[examples, heads"),
-        (lambda: with_residual([np.ones((2, 1, 3, 4))]), r"omega\[0\] must be .* \(2, 1, 3, 4\)"),
         (
-            lambda: without_heads(Stack(), [(1, 3)]).__enter__(),
-            r"no head \(1, 3\) .*heads=\(2, 3\)",
+            lambda: keys_first([torch.ones(2, 3, 3)]),
+            r"attentions\[0\] must have 4 axes \[examples, heads",
         ),
+        (lambda: keys_first([np.ones((2, 1, 3, 4))]), r"\[0\] must be .* \(2, 1, 3, 4\)"),
+        (lambda: without(Stack(), (1, 3)), r"no head \(1, 3\): attention layer 1 of Stack has 2"),
+        (lambda: without(Stack(), (3, 1)), r"no head \(3, 1\): Stack called 2 attention layers"),
+        (lambda: without(Stack(), (0, 1)), r"named \(layer, head\), both from 1; got \(0, 1\)"),
+        (lambda: without(Stack(), 1), r"named \(layer, head\)"),
+        (lambda: gated_heads(Stack(), [(1, 1)]).__enter__(), "gates must map .* got list"),
+        (lambda: gated(Stack(), float("nan")), r"gates\[\(1, 1\)\] must be at least -inf and fin"),
+        (lambda: gated(Stack(), "half"), r"gates\[\(1, 1\)\] must be a number"),
+        (lambda: gated(Stack(), torch.ones(2)), r"gates\[\(1, 1\)\] must be a single number"),
     ],
 )
 @pytest.mark.usefixtures("as_users_see_it")

@@ -1,5 +1,6 @@
 """Build the book once, serve it, and look at each page with a headless Chromium."""
 
+import contextlib
 import functools
 import http.server
 import importlib.resources
@@ -14,42 +15,22 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import laboratory
 import pytest
 import yaml
 from filelock import FileLock
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+
+from book._ext import chromium, pdf
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 AXE = (importlib.resources.files("selenium_axe_python") / "axe-core" / "axe.min.js").read_text(
     "utf-8"
 )
 INSPECT = (Path(__file__).parent / "inspect.js").read_text("utf-8")
 
 
-def pages_of(toc):
-    """List the pages that a table of contents names, in its order."""
-    if isinstance(toc, list):
-        return [page for entry in toc for page in pages_of(entry)]
-    if isinstance(toc, dict):
-        own = [toc[key] for key in ("root", "file") if key in toc]
-        return own + [page for value in toc.values() for page in pages_of(value)]
-    return []
-
-
-PAGES = pages_of(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
-
-
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+PAGES = [page for part in pdf.parts_of(TOC) for page in part.pages]
 CHAPTERS = [page for page in PAGES if "\nkernelspec:" in (ROOT / f"{page}.md").read_text("utf-8")]
 
 
@@ -99,15 +80,15 @@ def book(build):
     return html
 
 
-@pytest.fixture(scope="session")
-def server(book):
-    """Serve the book on this machine; give its address."""
+@contextlib.contextmanager
+def serving(folder):
+    """Serve a folder on this machine; give its address."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *args):
             pass
 
-    handler = functools.partial(Quiet, directory=str(book))
+    handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{httpd.server_address[1]}"
@@ -115,20 +96,28 @@ def server(book):
 
 
 @pytest.fixture(scope="session")
+def server(book):
+    """Serve the book; give its address."""
+    with serving(book) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The explorer in a page of its own; give its addresses over http and from disk."""
+    folder = tmp_path_factory.mktemp("laboratory")
+    laboratory.write(folder)
+    with serving(folder) as address:
+        yield {"http": address, "file": folder.as_uri()}
+
+
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory):
     """Start Chromium, or skip (in continuous integration: fail) where there is none."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver_path = shutil.which("chromedriver")
-    if not (chromium and driver_path):
+    if chromium.programs() is None:
         reason = "the pages were NOT looked at: chromium and chromedriver are not installed"
         pytest.fail(reason, pytrace=False) if os.environ.get("CI") else pytest.skip(reason)
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(driver_path))
-    driver.set_script_timeout(60)
+    driver = chromium.start(tmp_path_factory.mktemp("chromium"))
     yield driver
     driver.quit()
 

@@ -31,11 +31,18 @@ window.book = {
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target.join(' ')} ${node.html.slice(0, 160)}`));
 
+    // what is cut off at a side, or scrolls, and does not show it
+    // (a formula is its drawing: beside it lies a text for screen readers, which nobody sees)
+    const drawn = (node) => node.matches('mjx-container') ? node.querySelector('svg').getBoundingClientRect().width : node.scrollWidth;
+    const cut = (node) => node.clientWidth > 1 && drawn(node) > node.clientWidth + 1 && !node.matches('.math') &&
+      getComputedStyle(node).overflowX !== 'visible' && !node.dataset.more;
+
     const figures = all('.plotly-figure');
     done({
       theme: root.dataset.theme,
       ready: root.dataset.book === 'ready',
       overflow: Math.max(root.scrollWidth, document.body.scrollWidth) - root.clientWidth,
+      cut: all('*').filter((node) => !node.closest('mjx-assistive-mml, svg, .plotly-figure, .explorer') && cut(node)).map(name),
       math: all('.math').length,
       undrawnMath: all('.math').filter((node) => !node.querySelector('mjx-container svg')).map(name),
       brokenMath: all('mjx-merror, [data-mjx-error], mjx-container [data-mml-node="merror"]').map(name)

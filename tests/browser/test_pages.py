@@ -40,6 +40,10 @@ def test_it_does_not_scroll_sideways(visit):
     assert {view: over for view, over in findings(visit, "overflow").items() if over > 0} == {}
 
 
+def test_what_scrolls_sideways_shows_it(visit):
+    assert findings(visit, "cut") == {}
+
+
 def test_it_is_accessible(visit):
     assert findings(visit, "unnamedFigures") == {}
     judged = [seen["violations"] for seen in visit.views.values() if seen["violations"] is not None]

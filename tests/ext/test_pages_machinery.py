@@ -4,17 +4,16 @@ import re
 import shutil
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from attnpaths import explorer
+from attnpaths.explorer import bundle
 from attnpaths.tasks import images
 from book._ext.pages import (
     EXPLORER_SCRIPT,
-    LIBRARY,
     SOURCES,
     accessible_name,
     cache_folder,
@@ -22,7 +21,6 @@ from book._ext.pages import (
     half_math,
     keep_executed,
     source_key,
-    write_explorer,
 )
 from book.studies import engine
 
@@ -59,6 +57,7 @@ MISTAKES = {
     "citation": ("See {cite}`none`.", 'could not find bibtex key "none"'),
     "link": ("See [it](none.md).", "cross-reference target not found: 'none.md'"),
     "page": ("It takes {runtime}`none`.", "book/none is no page with code"),
+    "check": ("```{code-cell} python\n:check: it holds\nprint(1)\n```", "asserts nothing"),
     "exercise": ("```{solution} none\n```", "undefined label: none"),
 }
 
@@ -101,22 +100,31 @@ def test_the_build_stops_at(name, book_of_mistakes):
 
 def test_figures_and_explorers_are_drawn_by_the_book(tmp_path):
     figure = FIGURE.format("{'title': 'A figure'}")
-    shown = f"display({{'{explorer.MIME}': {{'setting': {{'width': 7}}}}}}, raw=True)"
-    # the real grid takes minutes
-    key = source_key(tmp_path / "requirements.txt", [LIBRARY])
-    stored = tmp_path / "_build" / f".explorer-{key}.json"
-    stored.parent.mkdir()
-    stored.write_text('{"seeds":3}', "utf-8")
+    start = "{'setting': {'width': 7}, 'look': {}}"
+    shown = f"display({{'{explorer.MIME}': {start}}}, raw=True)"
     page = PAGE.format(f"{CELL.format(figure)}\n\n{CELL.format(shown)}")
     code, log = build(tmp_path, {"page": page})
     assert code == 0, log[-3000:]
     html = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
     assert html.count('class="plotly-figure" role="img" aria-label="A figure"') == 1
-    assert html.count('class="explorer-place" data-setting="{&quot;width&quot;: 7}"') == 1
+    written = "{&quot;setting&quot;: {&quot;width&quot;: 7}, &quot;look&quot;: {}}"
+    assert html.count(f'class="explorer-place" data-start="{written}"') == 1
     for script in ("plotly.min.js", "book.js", EXPLORER_SCRIPT):
         assert re.search(rf'<script[^>]* src="\.\./_static/{script}', html)
     script = tmp_path / "_build" / "html" / "_static" / EXPLORER_SCRIPT
-    assert '{"seeds":3}' in script.read_text("utf-8")
+    assert script.read_text("utf-8") == bundle.script()
+
+
+def test_a_check_is_one_line_that_opens(tmp_path):
+    options = "---\ncheck: both sums agree\n---"
+    cell = f"```{{code-cell}} python\n{options}\nassert 1 + 1 == 2\nprint('off by', 0)\n```"
+    code, log = build(tmp_path, {"page": PAGE.format(cell)})
+    assert code == 0, log[-3000:]
+    html = (tmp_path / "_build" / "html" / "book" / "page.html").read_text("utf-8")
+    fold = re.search(r'<details class="check">(.*?)</details>', html, re.DOTALL)[1]
+    line, inside = fold.split("</summary>")
+    assert "Checked: both sums agree (off by 0)" in line
+    assert "assert" in inside and "off by 0" in inside
 
 
 def test_cells_run_again_for_new_code_only(tmp_path):
@@ -178,7 +186,7 @@ def test_the_cache_key_follows_library_and_studies(tmp_path):
         return source_key(requirements, (package, studies))
 
     first = key()
-    for name in ("book.js", "explorer/explorer.js", "explorer/explorer.css"):
+    for name in ("book.js", "explorer/front.js", "explorer/explorer.css"):
         (package / name).write_text("layout only")
     (package / "tasks" / "__pycache__" / "markov.pyc").write_text("x")
     assert key() == first
@@ -218,32 +226,3 @@ def test_words_beside_math_are_found():
     layout = {"title": {"text": "$x$ of $y$"}, "xaxis": {"title": {"text": "$N$"}}}
     assert half_math({"data": [{"name": "at $N$"}], "layout": layout}) == ["at $N$", "$x$ of $y$"]
     assert half_math({"layout": {"meta": {"alt": "at $N$"}, "title": "5 $"}}) == []
-
-
-def test_the_explorer_s_grid_is_computed_once(tmp_path, monkeypatch):
-    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
-    (tmp_path / "html" / "_static").mkdir(parents=True)
-    script = tmp_path / "html" / "_static" / EXPLORER_SCRIPT
-    calls = []
-    monkeypatch.setattr(explorer, "grid", lambda: calls.append(1) or {"seeds": len(calls)})
-    for _ in range(2):
-        write_explorer(app)
-        assert '"seeds":1' in script.read_text("utf-8")
-    assert len(calls) == 1
-    (tmp_path / "requirements.txt").write_text("numpy==0\n")
-    write_explorer(app)
-    assert '"seeds":2' in script.read_text("utf-8")
-    assert len(list((tmp_path / "_build").iterdir())) == 1
-
-
-def test_an_interrupted_grid_leaves_nothing(tmp_path, monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    app = types.SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "html")
-    (tmp_path / "html" / "_static").mkdir(parents=True)
-    monkeypatch.setattr(explorer, "grid", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_explorer(app)
-    assert not list(tmp_path.rglob(".explorer-*.json"))
-    assert not list(tmp_path.rglob(EXPLORER_SCRIPT))

@@ -33,7 +33,10 @@ FUNCTIONS = {name: entry for name, entry in ENTRIES.items() if entry.kind == "fu
 # what has no formula: these read files and look for them
 NO_FORMULA = {
     f"attnpaths.{name}"
-    for name in ("tasks.images.load", "tasks.images.available", "theory.load", "posterior.load")
+    for name in (
+        *("tasks.images.load", "tasks.images.available"),
+        *("theory.load", "posterior.load", "analysis.load"),
+    )
 }
 # axes, as in `x [P, T + 1, D]`; no index, as in `steps[0]`, and no list of pairs
 SHAPE = re.compile(r"(?<![\w\])])\[[\w*+−·… ]+(, [\w*+−·… ]+)*\]")

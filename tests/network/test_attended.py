@@ -53,9 +53,9 @@ def change(**values):
     return lambda: Network.from_attention(**arguments)
 
 
-def other_inputs():
+def inputs(change):
     _, x, attended = exported(0)
-    return attended.features(x + 1)
+    return lambda: attended.features(change(x))
 
 
 def wrong_weights():
@@ -63,6 +63,7 @@ def wrong_weights():
     return attended.apply_paths(Weights.prior(0, width=7, dim=4, heads=(3, 2)))
 
 
+MASKED = np.ma.array([0] * 6, mask=[1] + [0] * 5)
 ONES = np.ones((6, 3, 4, 4))
 NEGATIVE = np.tile(np.array([1.5, -0.5, 0.0, 0.0])[:, None], (6, 3, 1, 4))
 QUERIES = np.tile(np.array([0.7, 0.1, 0.1, 0.1]), (6, 3, 4, 1))
@@ -81,7 +82,12 @@ QUERIES = np.tile(np.array([0.7, 0.1, 0.1, 0.1]), (6, 3, 4, 1))
         (change(omega=[ONES[:2]]), r"must be \[6, H, 4, 4\] for these x; got \(2, 3, 4, 4\)"),
         (change(readout=4), "readout is token 4 but x has 4 tokens"),
         (change(readout="last"), "readout must be a token index"),
-        (other_inputs, "x is not what this attention was computed for"),
+        (change(readout=[[0], [0, 1]]), r"readout must be an array \[examples\]; it is ragged"),
+        (change(readout=MASKED), "readout must not be masked, but 1 of its numbers are"),
+        (inputs(lambda x: np.ma.array(x, mask=x > 1)), r"x must not be masked, but \d+ of its"),
+        (inputs(lambda x: [x[0], x[0, 0]]), "x must be an array .*; it is ragged"),
+        (inputs(lambda x: x[:2]), "x is not what this attention was computed for"),
+        (inputs(lambda x: x + 1), "x is not what this attention was computed for"),
         (wrong_weights, "6 paths and tokens of dimension 4, but xi has 6 paths and dimension 5"),
     ],
 )

@@ -322,7 +322,7 @@ def good_weights(**changes):
     ("weights", "message"),
     [
         (np.ones(3), "weights must be Weights"),
-        (good_weights(a=np.ones((1, 7))), r"weights.a must have 1 axes"),
+        (good_weights(a=np.ones((1, 1, 7))), r"weights.a must have 1 axes"),
         (good_weights(a=np.ones(6)), r"weights.V\[1\] is for width 7 but weights.a is for width 6"),
         (good_weights(V0=np.ones((6, 5))), r"weights.V0 is for width 6"),
         (

@@ -59,7 +59,9 @@ def test_thinning_keeps_every_third_draw():
     np.testing.assert_array_equal(sampled().thin(3).draws, third.draws)
     # leapfrogs are those since the draw before
     assert np.mean(third.leapfrogs) > 2 * np.mean(sampled().leapfrogs)
-    np.testing.assert_allclose(third.bfmi, sampled().bfmi, rtol=0.1)
+    # steps are of the same size, all but the last one that is left out
+    steps = [p.bfmi * np.var(p.energy, axis=1) for p in (third, sampled())]
+    np.testing.assert_allclose(*steps, rtol=0.02)
 
 
 def test_all_weights_have_seeds_and_thinning_too():
@@ -286,8 +288,9 @@ def test_many_examples_and_paths():
     setting = {"heads": (4, 4), "width": 20, "temperature": 0.5, "seed": 0, "progress": False}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", posterior.DoubtfulSample)
-        result = posterior.sample_order_parameter(xi, y, chains=1, warmup=30, samples=20, **setting)
-    assert result.draws.shape == (1, 20, 16, 16)
+        # each of the first steps takes a thousand leapfrogs
+        result = posterior.sample_order_parameter(xi, y, chains=1, warmup=10, samples=5, **setting)
+    assert result.draws.shape == (1, 5, 16, 16)
     U, new = result.draws[0, -1], xi[:5]
     given = kernels.predict(
         kernels.total_kernel(U, xi),
@@ -298,7 +301,7 @@ def test_many_examples_and_paths():
     )
     np.testing.assert_allclose(result.predict(new).draws[0, -1], given.mean, rtol=1e-7)
     completed = posterior.complete_weights(result, seed=0)
-    assert completed.V[0].shape == (1, 20, 4, 20, 20)
+    assert completed.V[0].shape == (1, 5, 4, 20, 20)
 
 
 BAD = {

@@ -74,7 +74,7 @@ def test_completed_weights_follow_the_posterior_of_all_weights(name):
     order, weights, xi = sampled(name)
     thin = order.thin(2)
     completed = posterior.complete_weights(thin, seed=3)
-    U = jax.vmap(jax.vmap(empirical_order_parameter))(completed)
+    U = jax.jit(jax.vmap(jax.vmap(empirical_order_parameter)))(completed)
     np.testing.assert_allclose(U, thin.draws, rtol=1e-10, atol=1e-10)
     outputs = thin.with_weights(completed).outputs(xi)
     statistics = {

@@ -102,7 +102,6 @@ def test_completed_weights_have_their_order_parameter(heads, widths):
             temperature=0.5,
             seed=0,
             chains=2,
-            warmup=50,
             samples=10,
             progress=False,
         )

@@ -38,6 +38,26 @@ def test_an_interrupted_study_keeps_what_it_has(tmp_path):
     assert list((tmp_path / "study").iterdir()) == [results.file("study", tmp_path)]
 
 
+@pytest.mark.parametrize("damage", ["cut", "list", "no parts", "another part", "bytes"])
+def test_a_damaged_file_is_named(tmp_path, damage):
+    results.collect("study", {"one": lambda: 1}, folder=tmp_path)
+    path = results.file("study", tmp_path)
+    held = json.loads(path.read_text())
+    if damage == "cut":
+        path.write_text(path.read_text()[:-20])
+    if damage == "bytes":
+        path.write_bytes(b"\xff\xfe")
+    if damage == "list":
+        path.write_text("[]")
+    if damage == "no parts":
+        path.write_text(json.dumps({"provenance": held["provenance"]}))
+    if damage == "another part":
+        path.write_text(json.dumps(held | {"parts": {"two": 1}}))
+    message = r"study.results\.json is damaged, .*; restore it, .* python -m book.studies.study.run"
+    with pytest.raises(ValueError, match=message):
+        results.read("study", tmp_path)
+
+
 def test_parts_are_made_again_by_name_or_if_they_are_not_fresh(tmp_path):
     calls = []
 
@@ -94,7 +114,10 @@ def test_a_missing_study_says_how_to_make_it(tmp_path):
         results.read("study", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["corrections", "limits", "oneshot", "own", "sampling"])
+STUDIES = {"corrections", "limits", "oneshot", "open", "own", "sampling"}
+
+
+@pytest.mark.parametrize("name", sorted(STUDIES))
 def test_every_file_says_where_it_came_from(name):
     held = json.loads(results.file(name).read_text("utf-8"))
     # parts that were made when studies were part of the library say so
@@ -108,4 +131,4 @@ def test_every_file_says_where_it_came_from(name):
 
 def test_every_file_is_that_of_a_study():
     found = {path.parent.name for path in results.HERE.glob("*/results.json")}
-    assert found == {"corrections", "limits", "oneshot", "own", "sampling"}
+    assert found == STUDIES

@@ -27,6 +27,7 @@ DRAWN = {
         count=2,
     ),
     "kernels": markov.kernel_maps({"good": KERNEL, "denoising": 2 * KERNEL, "GP": KERNEL}, 1),
+    "sides": markov.sides({"good": [0.6, 0.4, 0.3], "less": [0.2, 0.0, -0.1]}, [1, 1, -1]),
     "noise": markov.accuracy_against_noise(
         [0, 5], {"GP, good": [0.98, 0.56], "N = 10": [0.94, 0.95], "GP, all": [0.9, 0.5]}, 0.988
     ),
@@ -43,6 +44,7 @@ SAID = {
     "standing": ["3 fresh tasks", "accuracy +0.4", "GP -3.0"],
     "overlaps": ["N = 10: largest 0.80, at component 2", "GP limit: largest 0.40, at component 1"],
     "kernels": ["good from 0.10 to 0.50", "denoising from 0.20 to 1.00"],
+    "sides": ["good: means +0.50 in class +1 and +0.30 in class −1", "less: means +0.10"],
     "noise": ["from 0 to 5", "N = 10 from 0.940 to 0.950", "Ceiling 0.988"],
 }
 
@@ -100,6 +102,16 @@ def test_the_diagonal_of_a_kernel_does_not_set_its_scale():
     np.testing.assert_allclose(good.z, KERNEL, rtol=1e-6)
     assert good.z.dtype == np.float32
     assert {shape.x0 for shape in DRAWN["kernels"].layout.shapes} >= {0.5}
+    # one bar for all, whose ends the titles give for each
+    assert [trace.showscale for trace in DRAWN["kernels"].data] == [True, False, False]
+    assert DRAWN["kernels"].layout.annotations[1].text == "denoising: 0.20 to 1.00"
+
+
+def test_each_class_of_each_path_has_a_row_of_its_own():
+    up, down, *_ = DRAWN["sides"].data
+    assert list(up.x) == [0.6, 0.4] and list(down.x) == [0.3]
+    assert up.marker.color != down.marker.color and up.y != down.y
+    assert {shape.x0 for shape in DRAWN["sides"].layout.shapes} == {0}
 
 
 def test_gaussian_processes_have_a_colour_of_their_own():

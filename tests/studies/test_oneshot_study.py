@@ -349,6 +349,15 @@ def test_heads_alone_keep_what_needs_the_other_weights(small_study, trained, cap
     assert run("--only", "sweep_3_3") == ["sweep_3_3"]
 
 
+def test_the_networks_see_the_ink_that_they_were_trained_with(glyphs):
+    dark = study.dark(glyphs)
+    np.testing.assert_array_equal(dark.pixels, 255 - glyphs.pixels)
+    assert glyphs.pixels.mean() < 64 and dark.pixels.mean() > 191
+    drawn = oneshot.draw(glyphs, 3, seed=0)
+    bright, inverted = (oneshot.Encoder(each).pixels(drawn) for each in (glyphs, dark))
+    np.testing.assert_allclose(inverted, -bright, atol=1e-5)
+
+
 def test_bad_calls_of_the_study(tmp_path, capsys):
     assert study.main(["--weights", str(tmp_path), "--folder", str(tmp_path)]) == 2
     assert "no trained network in" in capsys.readouterr().err

@@ -6,23 +6,15 @@ import pytest
 from attnpaths.figures.style import ACCENT, OPPOSITE, rgba
 from book.studies.own import figures as own
 
-NAMES = ["1,1", "1,r", "r,r"]
-U = np.array([[5.0, -2.5, 0.1], [-2.5, 3.0, 0.2], [0.1, 0.2, 0.4]])
 SCORES = np.array([[4.0, 2.0, 1.0, 3.0], [1.0, 10.0, 5.0, 2.0]])
 DROPS = np.array([[0.2, 0.1, 0.0, -0.01], [0.02, 0.04, 0.06, 0.08]])
 LAYERS = [1, 1, 2, 2]
 RHO = {"score": np.array([0.8, 0.4, 0.0]), "norm": np.array([0.2, -0.2, 0.6])}
 DRAWN = {
-    "matrix": own.path_matrix(U, NAMES),
     "drops": own.scores_against_drops(SCORES, DROPS, np.full((2, 4), 0.01), LAYERS),
     "correlations": own.by_network(RHO, "rank correlation"),
 }
 SAID = {
-    "matrix": [
-        "3 paths",
-        "Strongest path 1,1 with 5.00, weakest r,r with 0.40",
-        "is -2.50, of 1,1 and 1,r",
-    ],
     "drops": ["8 heads of 2 networks", "Scores from 0.10 to 1, drops from -0.010 to 0.200"],
     "correlations": ["score 0.40 ± 0.23, norm 0.20 ± 0.23", "3 networks", "Chance is 0"],
 }
@@ -31,13 +23,6 @@ SAID = {
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_figure_fits_the_page_and_says_what_it_shows(name, fits_the_page):
     fits_the_page(DRAWN[name], SAID[name])
-
-
-def test_a_matrix_of_paths_has_zero_in_the_middle():
-    (heat,) = DRAWN["matrix"].data
-    np.testing.assert_array_equal(heat.z, U)
-    assert (heat.zmin, heat.zmax) == (-5.0, 5.0) and list(heat.x) == list(heat.y) == NAMES
-    assert DRAWN["matrix"].layout.yaxis.autorange == "reversed"
 
 
 def test_scores_are_relative_and_layers_have_their_own_marks():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnpaths.figures import PATH_COLOURS
 from book.studies.corrections import figures as corrections
 from book.studies.sampling import figures as sampling
 
@@ -67,6 +68,8 @@ def test_every_chain_is_a_line_in_every_run():
     assert [line.showlegend for line in lines] == [True, True, False, False]
     np.testing.assert_array_equal(lines[1].y, DRAWS[1])
     assert len({line.line.color for line in lines}) == 2
+    # chains are no paths
+    assert not {line.line.color for line in lines} & set(PATH_COLOURS.values())
     assert {shape.y0 for shape in DRAWN["trace"].layout.shapes} == {13.4}
 
 
@@ -78,12 +81,23 @@ def test_the_walk_follows_the_end_of_one_chain():
 
 
 def test_every_sampled_point_has_its_error_bar():
-    theory, exact, authors = DRAWN["accuracy"].data
+    theory, exact, apart, authors, _ = DRAWN["accuracy"].data
     assert theory.error_y.array is None and list(theory.y) == [0.963, 0.964]
     np.testing.assert_allclose(exact.error_y.array, [0.001, 0.002])
     np.testing.assert_array_equal(exact.customdata, [4, 10])
+    # below, in percentage points
+    np.testing.assert_allclose(apart.y, [-0.2, 0.1])
+    np.testing.assert_allclose(apart.error_y.array, [0.1, 0.2])
     # beside each other, not on each other
     assert exact.x[1] != authors.x[0] != 10
+
+
+def test_predictors_are_differences_beside_each_other():
+    ways = {way: ([-1.0, 1.3], [0.1, 0.2]) for way in ("exact", "weights")}
+    exact, weights = sampling.predictors([-1.0, 1.0], ways).data
+    np.testing.assert_allclose(exact.y, [0, 0.3])
+    np.testing.assert_allclose(exact.error_y.array, [0.1, 0.2])
+    assert exact.x[0] < -1 < weights.x[0] and weights.x[0] - exact.x[0] < 0.05
 
 
 def test_entries_are_the_diagonal_and_every_pair_once():

@@ -49,6 +49,7 @@ def omniglot(folder, monkeypatch, *, missing=0, side=105):
     counts = {"images_background.zip": 3, "images_evaluation.zip": 2}
     monkeypatch.setattr(images, "_CHARACTERS", counts)
     for file, count in counts.items():
+        digest = hashlib.md5()
         root = file.removesuffix(".zip")
         names = [
             f"{root}/Greek/character{c:02d}/{c:04d}_{d:02d}.png"
@@ -59,6 +60,9 @@ def omniglot(folder, monkeypatch, *, missing=0, side=105):
             archive.writestr("__MACOSX/junk.png", b"junk")
             for i, name in enumerate(names[: len(names) - missing]):
                 archive.writestr(name, png(i % 2, side))
+                digest.update(name.encode() + bytes([255 * (i % 2)]) * 105**2)
+        published, _ = images._FILES["omniglot"][file]
+        monkeypatch.setitem(images._FILES["omniglot"], file, (published, digest.hexdigest()))
 
 
 def idx(name, folder, monkeypatch, *, pack=True):
@@ -94,8 +98,8 @@ def test_glyphs_are_one_set_at_every_size_and_number():
 
 
 def test_glyphs_look_like_characters():
-    """Dark ink on white paper; drawings of a class are alike, and no two are the same."""
-    drawn = 255 - glyphs.draw(60, 20).astype(float)
+    """Bright ink on black paper; drawings of a class are alike, and no two are the same."""
+    drawn = glyphs.draw(60, 20).astype(float)
     assert drawn.max() == 255 and np.median(drawn) == 0
     share = (drawn > 127).mean(axis=(2, 3))
     assert 0.01 < share.min() and share.max() < 0.25
@@ -219,7 +223,8 @@ def test_omniglot_is_read_from_its_archives(folder, monkeypatch):
     assert images.available("omniglot")
     assert found.pixels.shape == (100, 32, 32) and found.counts.tolist() == [20] * 5
     assert found.names[0] == "Greek/character01"
-    np.testing.assert_array_equal(found.pixels[:4, 5, 5], [0, 255, 0, 255])
+    # black ink on white paper in the files
+    np.testing.assert_array_equal(found.pixels[:4, 5, 5], [255, 0, 255, 0])
     assert images.load("omniglot", size=None, progress=False).pixels.shape[1:] == (105, 105)
     assert not list(folder.glob("**/*.png")), "nothing is unpacked"
 
@@ -280,7 +285,7 @@ def repack(path, change):
 
 
 DAMAGES = ["truncated", "not a zip", "short", "small images", "broken", "method", "encrypted"]
-DAMAGES += ["bad chunk", "bomb", "copies", "other archive"]
+DAMAGES += ["bad chunk", "bomb", "copies", "other archive", "black", "swapped"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -317,6 +322,11 @@ def test_a_wrong_archive(folder, monkeypatch, damage):
         monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 1000)
     if damage == "copies":
         repack(path, lambda name: (name[:-6] + "01.png", png()))
+    if damage == "black":
+        repack(path, lambda name: (name, png(0)))
+    if damage == "swapped":
+        # the right drawings under each other's names
+        repack(path, lambda name: (name, png(int(name[-6:-4]) % 2 if "Greek" in name else 0)))
     if damage == "other archive":
         repack(path, lambda name: (name.replace("background", "evaluation"), png()))
     with pytest.raises(ValueError, match="expected 3 characters × 20 drawings") as caught:
@@ -329,6 +339,90 @@ def test_a_wrong_archive(folder, monkeypatch, damage):
     assert "68d2efa1b9178cc56df9314c21c6e718" in message
     if damage == "short":
         assert "it holds 59 drawings of 3 characters" in message
+
+
+@pytest.fixture
+def little_memory():
+    """Some megabytes more than this process has, until the test is over."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + 300 * 2**20, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("lie", [False, True])
+def test_a_drawing_that_unpacks_to_half_a_gigabyte(folder, monkeypatch, lie):
+    omniglot(folder, monkeypatch)
+    path = folder / "omniglot" / "images_background.zip"
+    name = "images_background/Greek/character01/0001_01.png"
+    with zipfile.ZipFile(path) as archive:
+        drawings = {each: archive.read(each) for each in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for each, raw in drawings.items():
+            with archive.open(each, "w") as file:
+                for block in [bytes(2**24)] * 32 if each == name else [raw]:
+                    file.write(block)
+        if lie:
+            # the archive's directory says that it is small
+            archive.getinfo(name).file_size = 400
+    with pytest.raises(ValueError, match="expected 3 characters × 20 drawings") as caught:
+        images.load("omniglot", progress=False)
+    assert lie or "unpacks to 536,870,912 bytes, 65,536 fit" in str(caught.value)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_an_idx_file_that_unpacks_to_a_gigabyte(folder, monkeypatch):
+    idx("mnist", folder, monkeypatch)
+    # one after the other, such files unpack to all of them
+    packed = gzip.compress(bytes(2**24), 1) * 64
+    (folder / "mnist" / "t10k-images-idx3-ubyte.gz").write_bytes(packed)
+    with pytest.raises(ValueError, match="its 47,040,017 bytes have another checksum"):
+        images.load("mnist", progress=False)
+
+
+def test_a_damaged_download_is_named(folder, monkeypatch):
+    """What is in the cache is what it should be, or said to be wrong."""
+    idx("mnist", folder, monkeypatch)
+    cache = folder / "cache" / "attnpaths" / "mnist"
+    cache.parent.mkdir(parents=True)
+    (folder / "mnist").rename(cache)
+    assert images.available("mnist")
+    assert len(images.load("mnist", progress=False).pixels) == 100
+    path = cache / "train-labels-idx1-ubyte.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=rf"{path} is damaged .* Delete it, and"):
+        images.load("mnist", progress=False)
+
+
+@pytest.mark.skipif(
+    not images.available("omniglot"),
+    reason="OMNIGLOT IS NOT TESTED: set ATTNPATHS_DATA to a folder that holds it",
+)
+def test_the_whole_of_omniglot(tmp_path, monkeypatch):
+    """The first archive is what was published; in the second one pixel that differs is noticed."""
+    source = images._local("omniglot", "images_evaluation.zip").parent
+    (tmp_path / "omniglot").mkdir()
+    (tmp_path / "omniglot" / "images_background.zip").symlink_to(source / "images_background.zip")
+    with (
+        zipfile.ZipFile(source / "images_evaluation.zip") as archive,
+        zipfile.ZipFile(tmp_path / "omniglot" / "images_evaluation.zip", "w") as copy,
+    ):
+        members = [each for each in archive.namelist() if images._MEMBER.fullmatch(each)]
+        for each in members:
+            raw = archive.read(each)
+            if each == members[777]:
+                drawing, buffer = PIL.Image.open(io.BytesIO(raw)), io.BytesIO()
+                drawing.putpixel((50, 50), 255 - drawing.getpixel((50, 50)))
+                drawing.save(buffer, "png")
+                raw = buffer.getvalue()
+            copy.writestr(each, raw)
+    monkeypatch.setenv("ATTNPATHS_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"images_evaluation\.zip .*its drawings are others"):
+        images.load("omniglot", progress=False)
 
 
 def test_a_missing_archive(folder):

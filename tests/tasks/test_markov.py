@@ -209,6 +209,8 @@ def test_one_call_draws_the_stream_of_many():
         ({"p_flip": (0.3,)}, "p_flip must be two probabilities"),
         ({"p_flip": (0.3, 1.2)}, "p_flip must be two probabilities"),
         ({"p_flip": 0.3}, "p_flip must be two probabilities"),
+        ({"p_flip": (0.3, 0.5, (0.1, 1.2))}, "or more, for so many classes; each may be a pair"),
+        ({"p_flip": (0.3, (0.1, 0.2, 0.3))}, "each may be a pair, out of .* got .*0.2, 0.3"),
         ({"p_flip": (0.3, float("nan"))}, "p_flip must be two probabilities"),
         ({"seed": -1}, "seed must be a whole number ≥ 0; got -1"),
         ({"seed": 1.5}, "seed must be a whole number ≥ 0; got 1.5"),
@@ -245,3 +247,26 @@ def test_looks(paper):
         assert "Array" not in shown and "[[" not in shown and len(shown) < 1000
     assert html.startswith('<div class="attnpaths"><b>Task</b><table>')
     assert "head_counts=(2, 2)" in html
+
+
+def test_three_classes_and_rates_that_depend_on_the_state():
+    flips = (0.2, 0.8, (0.1, 0.6))
+    task = make_task(3, tokens=40, dim=4, examples=301, test_examples=4, p_flip=flips)
+    y, states = np.asarray(task.train.y), np.asarray(task.train.states)
+    assert y.shape == (301, 3) and task.test.y.shape == (4, 3)
+    assert np.all(y.sum(axis=1) == -1) and np.all(np.abs(y) == 1)
+    assert (y == 1).sum(axis=0).tolist() == [101, 100, 100]
+    kind = np.argmax(y, axis=1)
+    assert np.all(np.diff(kind) >= 0)
+    before, flipped = states[:, :-1], states[:, 1:] != states[:, :-1]
+    for c, rates in enumerate(flips):
+        for state, rate in zip((1, -1), np.broadcast_to(rates, 2), strict=True):
+            seen = flipped[kind == c][before[kind == c] == state]
+            assert seen.mean() == pytest.approx(rate, abs=4 * 0.5 / np.sqrt(seen.size))
+    # two classes, one rate each: the same chains as ever, also when a rate is given as a pair
+    plain, pair = (
+        make_task(3, tokens=9, dim=4, examples=6, test_examples=2, p_flip=p)
+        for p in ((0.3, 0.7), (0.3, (0.7, 0.7)))
+    )
+    np.testing.assert_array_equal(plain.train.x, pair.train.x)
+    assert plain.train.y.shape == (6,)

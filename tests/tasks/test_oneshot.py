@@ -8,7 +8,14 @@ import torch
 
 from attnpaths.tasks import images, oneshot
 from attnpaths.tasks.images import Images
-from attnpaths.tasks.oneshot import Encoder, Sequences, draw, make_task, split_classes
+from attnpaths.tasks.oneshot import (
+    Encoder,
+    Sequences,
+    authors_set,
+    draw,
+    make_task,
+    split_classes,
+)
 from attnpaths.training import batches_per_epoch, epoch
 
 needs_omniglot = pytest.mark.skipif(
@@ -108,21 +115,37 @@ def test_classes_of_different_sizes():
 
 def test_an_epoch_is_every_pair_once(glyphs):
     classes = np.arange(10, 30)
-    batches = list(epoch(glyphs, seed=0, number=0, classes=classes, batch=19))
+    setting = {"seed": 0, "classes": classes, "batch": 19, "sampling": "each"}
+    batches = list(epoch(glyphs, number=0, **setting))
     assert len(batches) == batches_per_epoch(20, 19) == 10
     pairs = np.concatenate([np.sort(glyphs.labels[b.images[:, :2]]) for b in batches])
     assert len(np.unique(pairs, axis=0)) == 190
     assert pairs.min() == 10 and pairs.max() == 29
     y = np.concatenate([b.y for b in batches])
     assert 0.35 < (y == 1).mean() < 0.65
-    later = list(epoch(glyphs, seed=0, number=0, classes=classes, batch=19, start=4))
+    later = list(
+        epoch(glyphs, seed=0, number=0, classes=classes, batch=19, sampling="each", start=4)
+    )
     assert len(later) == 6
     for a, b in zip(batches[4:], later, strict=True):
         np.testing.assert_array_equal(a.images, b.images)
         np.testing.assert_array_equal(a.signs, b.signs)
         np.testing.assert_array_equal(a.y, b.y)
-    other = next(epoch(glyphs, seed=0, number=1, classes=classes, batch=19))
+    other = next(epoch(glyphs, number=1, **setting))
     assert (other.images != batches[0].images).any()
+
+
+def test_an_epoch_of_the_authors_shows_a_pair_with_the_same_images(glyphs):
+    setting = {"seed": 0, "classes": np.arange(10, 20), "batch": 45}
+    shown = [b for n in range(40) for b in epoch(glyphs, number=n, **setting)]
+    rows = np.concatenate([b.images for b in shown])
+    ordered = glyphs.labels[rows[:, :2]] @ [100, 1]
+    # 1,800 draws with replacement meet each of the 90 ordered pairs, and three images each time
+    assert len(np.unique(ordered)) == len(np.unique(rows, axis=0)) == 90
+    one = next(epoch(glyphs, number=0, **setting))
+    assert len(np.unique(one.images, axis=0)) < 45
+    again = next(epoch(glyphs, number=0, start=0, **setting))
+    np.testing.assert_array_equal(one.signs, again.signs)
 
 
 def test_epoch_of_the_paper():
@@ -319,6 +342,14 @@ def test_more_sequences_than_memory_holds(glyphs):
             encode(many)
 
 
+@pytest.mark.usefixtures("as_users_see_it")
+def test_only_sequences_are_encoded(glyphs):
+    encoder = Encoder(glyphs)
+    for encode in (encoder, encoder.pixels):
+        with pytest.raises(ValueError, match="sequences must be Sequences; got ndarray"):
+            encode(np.zeros((4, 3), int))
+
+
 def test_looks(glyphs):
     """Sizes and sources, no arrays."""
     digits = draw_digits()
@@ -410,3 +441,72 @@ def test_the_whole_of_omniglot_and_its_split():
     assert task.train.x.shape == (600, 48, 192) and float(task.train.y.sum()) == 0
     seen = set(omniglot.labels[task.train.sequences.images].ravel())
     assert not seen & set(omniglot.labels[task.test.sequences.images].ravel())
+
+
+@needs_omniglot
+def test_ink_is_bright_and_no_test_class_trains():
+    omniglot = images.load("omniglot", progress=False)
+    assert 0 < omniglot.pixels.mean() < 64
+    parts = split_classes(omniglot)
+    assert not set(parts["train"]) & set(parts["test"])
+    assert not set(parts["validation"]) & (set(parts["train"]) | set(parts["test"]))
+    drawn = next(epoch(omniglot, seed=0, number=0, classes=parts["train"], batch=1000))
+    shown = omniglot.labels[drawn.images]
+    assert np.isin(shown, parts["train"]).all() and not np.isin(shown, parts["test"]).any()
+
+
+def counted(zero, one, source="fashion_mnist"):
+    """Images of two classes, of which only the numbers matter."""
+    labels = np.repeat([0, 1], [zero, one])
+    pixels = np.zeros((len(labels), 32, 32), np.uint8)
+    return Images(source, pixels, labels, ("0", "1"), 0.3, 0.3)
+
+
+def test_the_authors_set_is_always_the_same():
+    found = authors_set(counted(6003, 6002))
+    assert found.images.tolist() == [
+        [0, 6003, 6000],
+        [1, 6004, 6001],
+        [2, 6005, 6002],
+        [0, 6003, 12003],
+        [1, 6004, 12004],
+    ]
+    # class 0 comes first and is always labelled −, class 1 +
+    assert set(found.signs) == {-1} and found.y.tolist() == [-1, -1, -1, 1, 1]
+    assert authors_set(counted(6003, 6002), 2).images[:, 2].tolist() == [6000, 12003]
+    with pytest.raises(
+        ValueError, match=r"examples must be at most 4, as .* has 2 sequences of one label; got 6"
+    ):
+        authors_set(counted(6003, 6002), 6)
+    with pytest.raises(ValueError, match="must be even"):
+        authors_set(counted(6003, 6002), 3)
+    with pytest.raises(ValueError, match="must be whole, with more than"):
+        authors_set(counted(6000, 6002))
+    with pytest.raises(ValueError, match="is of classes 0 and 1 of mnist or fashion_mnist; got"):
+        authors_set(images.load("glyphs", classes=30))
+
+
+def test_tasks_with_the_authors_set(glyphs):
+    sizes = {"source": glyphs, "examples": 4, "test_examples": 4}
+    sizes["out_of_distribution"] = [counted(6003, 6002)]
+    task = make_task(0, **sizes, out_of_distribution_set="authors")
+    rows = task.out_of_distribution["fashion_mnist"].sequences.images
+    assert rows.tolist() == authors_set(counted(6003, 6002), 4).images.tolist()
+    usual = make_task(0, **sizes)
+    assert usual.out_of_distribution["fashion_mnist"].sequences.images.tolist() != rows.tolist()
+    np.testing.assert_array_equal(task.test.x, usual.test.x)
+    with pytest.raises(ValueError, match="out_of_distribution_set must be"):
+        make_task(0, **sizes, out_of_distribution_set="all")
+
+
+@pytest.mark.parametrize(("source", "count"), [("mnist", 2115), ("fashion_mnist", 2000)])
+def test_the_authors_sets_of_real_images(source, count):
+    if not images.available(source):
+        pytest.skip(f"{source} IS NOT TESTED: set ATTNPATHS_DATA to a folder with {source}/ in it")
+    loaded = images.load(source, classes=(0, 1), progress=False)
+    found = authors_set(loaded)
+    assert len(found) == count
+    classes = loaded.labels[found.images]
+    assert set(classes[:, 0]) == {0} and set(classes[:, 1]) == {1}
+    np.testing.assert_array_equal(2 * classes[:, 2] - 1, found.y)
+    assert not set(found.images[:, :2].ravel()) & set(found.images[:, 2])

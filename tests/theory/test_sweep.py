@@ -96,6 +96,13 @@ def test_as_an_xarray(grid):
     np.testing.assert_array_equal(found["U"], grid[2, 2].U)
     assert float(found["action"]) == float(grid[2, 2].action)
     assert data.attrs["heads"] == list(HEADS) and data.attrs["examples"] == 15
+    # points that are no grid, some of them as many as one
+    for index in ([0, 0], ([0, 1], [0, 1]), ([0, 0, 1, 1], [0, 1, 1, 0])):
+        with pytest.raises(
+            ValueError, match=r"points are no grid of \d widths and \d temperatures"
+        ):
+            grid[index].to_xarray()
+        assert "Sweep" in grid[index]._repr_html_()
     column = grid[1:, 0].to_xarray()
     assert dict(column.sizes)["width"] == 3 and float(column["temperature"][0]) == 0.1
     np.testing.assert_array_equal(column["U"][:, 0], grid.U[1:, 0])
@@ -246,3 +253,10 @@ def test_a_mapped_theory_says_what_it_cannot_do(grid):
         both.kernel()
     assert "batch=(2,)" in repr(both)
     assert dataclasses.is_dataclass(grid)
+
+
+def test_a_grid_that_memory_does_not_hold_is_refused():
+    xi, y = np.ones((3, 4, 2)), np.array([1.0, -1.0, 1.0])
+    grid = {"widths": range(1, 30_001), "temperatures": range(1, 30_001)}
+    with pytest.raises(ValueError, match="30000 widths and 30000 temperatures would need"):
+        sweep(xi, y, heads=(2, 2), progress=False, **grid)

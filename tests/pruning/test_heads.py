@@ -184,7 +184,10 @@ BAD = [
         lambda n, w: path_outputs(w.V, OUTPUTS[:, :, None]),
         r"must be Weights\(V0, V, a\); got tuple",
     ),
-    (lambda n, w: prune(ATTENDED, w, []), "only a Network has .* got Attended; .*pruned_outputs"),
+    (
+        lambda n, w: prune(ATTENDED, w, []),
+        "which alone has heads .* got Attended; .*pruned_outputs",
+    ),
     (lambda n, w: order_by_norm(BROKEN["2-D"]), r"weights.V\[0\] must have 3 axes"),
     (lambda n, w: order_by_norm(BROKEN["NaN"]), r"weights.V\[0\] must be finite"),
     (lambda n, w: order_by_norm(None), "weights must be Weights"),
