@@ -25,6 +25,10 @@ export JAX_PLATFORMS ?= cpu
 # XLA has threads of its own: a second pool, under its calls of LAPACK, makes both wait
 export OPENBLAS_NUM_THREADS ?= 1
 
+# Pages and tests compile many functions that they call a few times: quickly compiled is better here
+# than fast. What runs for long (studies, benchmarks) is compiled as ever.
+book pdf test: export XLA_FLAGS ?= --xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0
+
 .PHONY: book pdf test types data bench hostile lab clean
 
 book: $(INSTALLED)

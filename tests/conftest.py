@@ -11,8 +11,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
-# as `make` sets it: a second pool of threads, under XLA's own, makes both wait
+# as `make` sets them: a second pool of threads, under XLA's own, makes both wait; and what runs
+# once should be compiled quickly
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+)
 # Compiled code is kept, for the processes that run chapters too, which read this when they import
 # JAX. With a largest size JAX would look at every file it has kept before it keeps one more, for
 # minutes in all; without one it writes in place, and another process could read half a file.
@@ -58,6 +62,14 @@ def scope(nodeid):
 # What samples, solves or trains, so that no worker is left alone with it in the end.
 SLOW = ("theory", "studies", "training", "analysis", "adapters", "pruning", "explorer")
 SLOW = tuple(f"tests/{name}" for name in (*SLOW, "test_hostile", "test_doctests", "test_wheel"))
+# What calls again what smaller tests call, for long: counting lines makes Python a third slower.
+UNCOUNTED = (
+    *(f"tests/{name}/" for name in ("studies", "explorer", "browser")),
+    *(f"tests/test_{name}" for name in ("hostile", "doctests")),
+    *(f"tests/posterior/test_posterior_{n}" for n in ("agreement", "calibration", "paper")),
+    "tests/posterior/test_posterior_residual",
+    *(f"tests/theory/test_{name}" for name in ("convergence", "devices", "theory_residual")),
+)
 # What a worker does while another runs the last chapter, so that the build need not run it too.
 MEANWHILE = "tests/posterior/"
 
@@ -73,6 +85,9 @@ def pytest_collection_modifyitems(items):
         first = next(i for i, kind in enumerate(order) if name.startswith(kind))
         return first, -sizes[name], name
 
+    for item in items:
+        if item.nodeid.startswith(UNCOUNTED):
+            item.add_marker("no_cover")
     items[:] = [items[i] for i in sorted(range(len(items)), key=lambda i: place(scopes[i]))]
 
 
