@@ -179,7 +179,7 @@ def test_the_pictures_show_what_the_library_says(browser, site, small):
 
     shown = picture("kernels")
     cross = np.einsum("id,jd->ij", train[:, 0], train[:, 2]) / train.shape[2]
-    kernel["pair"] = (cross + cross.T) / 2
+    kernel["own"] = (cross + cross.T) / 2
     for name, wanted in kernel.items():
         # drawn in single precision
         found = np.array([shown[name][str(i)] for i in range(count**2)])

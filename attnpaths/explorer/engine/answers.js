@@ -96,7 +96,7 @@ export const makeEngine = (options = {}) => {
   };
 
   const part = function* part(task, s, first) {
-    const gp = identity(task.paths.length), { U, u } = task.solved(), answer = { U };
+    const gp = identity(task.paths.length), { U, u, rough } = task.solved(), answer = { U, rough };
     yield answer;
     // what stands in view comes before what does not
     const early = first && views[s.view]?.early && !task.seen();
@@ -130,7 +130,7 @@ export const makeEngine = (options = {}) => {
     kernels: (task, s) => {
       const data = task.whole(), [p, q] = s.pair.map((each) => Math.max(0, task.paths.indexOf(each)));
       const single = (matrix) => Float32Array.from(matrix);
-      return { pair: single(data.pairKernel(Math.max(p, q), Math.min(p, q))), total: single(data.kernel(task.solved().u)), gp: single(data.kernel(identity(task.paths.length))), labels: [...data.y] };
+      return { own: single(data.pairKernel(Math.max(p, q), Math.min(p, q))), total: single(data.kernel(task.solved().u)), gp: single(data.kernel(identity(task.paths.length))), labels: [...data.y] };
     },
     alignment: (task) => ({ overlaps: [task.solved().u, identity(task.paths.length)].map((u) => alignment(task.whole(), u)) }),
     predictions: (task, s, xi) => {
@@ -144,7 +144,7 @@ export const makeEngine = (options = {}) => {
       if (s.width === Infinity) return { t: null };
       const pair = s.pair.map((each) => Math.max(0, task.paths.indexOf(each)));
       const found = bargain(task.data(), { width: s.width, temperature: s.temperature, ...task.solved() }, pair);
-      return { ...found, pair, accuracy: found.moved.map((u) => task.score(u)), moved: null };
+      return { ...found, accuracy: found.moved.map((u) => task.score(u)), moved: null };
     },
   };
   for (const name of ['chain', 'kernels', 'alignment']) views[name].early = true;
@@ -236,7 +236,7 @@ const mean = (parts) => {
   const rows = (key) => (parts.every((part) => part[key]) ? parts[0][key].map((row, i) => row.map((_, j) => over((part) => part[key][i][j]))) : null);
   const good = list('good', over), curve = list('curve', over);
   return {
-    U: rows('U'), alignment: rows('alignment'),
+    U: rows('U'), alignment: rows('alignment'), rough: parts.some((part) => part.rough),
     accuracy: list('accuracy', over), error: list('accuracy', spread), good: good && [...good, ...list('good', spread)],
     curve: curve && { accuracy: curve, error: list('curve', spread) },
   };
