@@ -13,9 +13,10 @@ export const WIDTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 100
 // where the exact posterior is asked for; the factors of `sample.js` need N > Π
 const EXACT = [6, 10, 20, 50, 100, 300, 1000];
 const TESTS = 1000, BLOCK = 100;
-// with less noise σ⊥ than this chains are much alike, and the smallest parts of their kernels drown in
-// the rounding of the largest, unless chains are combined first
-const CLEAN = 0.05;
+// with less noise σ⊥ than this chains are much alike, and with more of them than this for each path they are
+// not independent: the smallest parts of their kernels drown in the rounding of the largest, unless chains are
+// combined first
+const CLEAN = 0.05, MANY = 200;
 // of its energy a network that learns may win or lose so much in one step by its length alone
 const DRIFT = 0.02;
 
@@ -52,6 +53,7 @@ export const makeEngine = (options = {}) => {
     if (!stores.has(seed)) stores.set(seed, {});
     const store = stores.get(seed), [trainSeed, testSeed, one, two] = taskSeeds(seed), { heads, paths } = kept(s.off);
     const noise = { sigmaParallel: s.sigma_parallel, sigmaPerp: s.sigma_perp, pFlip: [s.flip_plus, s.flip_minus], uniform: s.denoising === 'uniform' };
+    const combine = s.sigma_perp < CLEAN || s.examples > MANY * paths.length;
     const place = `${s.tokens}`, look = `${place} ${JSON.stringify(noise)}`, learn = `${look} ${s.examples}`, own = `${learn} ${paths}`;
     const task = {
       heads, paths, noise, own,
@@ -64,8 +66,8 @@ export const makeEngine = (options = {}) => {
       xi: () => cached(store, 'xi', learn, () => features(task.train(), task.random(), noise)),
       chosen: () => [choose(task.xi(), s.examples, paths), task.train().y],
       // what is solved, and the kernels of the chains as they are
-      data: () => cached(store, 'data', own, () => prepare(...(s.sigma_perp < CLEAN ? fewerRows(...task.chosen()) : task.chosen()), paths.length, options)),
-      whole: () => (s.sigma_perp < CLEAN ? cached(store, 'whole', own, () => prepare(...task.chosen(), paths.length, options)) : task.data()),
+      data: () => cached(store, 'data', own, () => prepare(...(combine ? fewerRows(...task.chosen()) : task.chosen()), paths.length, options)),
+      whole: () => (combine ? cached(store, 'whole', own, () => prepare(...task.chosen(), paths.length, options)) : task.data()),
       good: () => cached(store, 'good', learn, () => prepare(choose(task.xi(), s.examples, [0]), task.train().y, 1, options)),
       solved: () => cached(store, 'solved', `${own} ${s.temperature} ${s.width}`, () => solve(task.data(), { heads, width: s.width, temperature: s.temperature })),
       cached: (name, key, make) => cached(store, name, key, make),
