@@ -22,7 +22,7 @@ export const drawBargain = (box, view, [p, q], id, onMove) => {
   const name = p === q ? `U of the ${NAMES[p]} path` : `U between ${NAMES[p]} and ${NAMES[q]}`;
   const slider = element('input', { type: 'range', id, 'aria-label': name, min: u[0], max: u.at(-1), step: whole / 200, value: at });
   const output = element('output', { for: id }), now = element('p', { class: 'note', 'aria-live': 'polite' });
-  const { root, add, X, Y, inside } = chart(box, {
+  const { root, add, X, Y, width, inside } = chart(box, {
     x: [u[0], u.at(-1)], y: [low, top], xTicks: ticks(u[0], u.at(-1)), yTicks: ticks(low, top, 4), xTitle: name, yTitle: 'N/2 · S, from where it is least',
     name: `Entropy, energy and their sum along ${name}; the sum is least at ${plain(at)}.`,
   });
@@ -32,7 +32,7 @@ export const drawBargain = (box, view, [p, q], id, onMove) => {
   const arrow = (y, force, kind, x) => {
     const length = Math.sign(force) * Math.min(90, 26 * Math.log1p(Math.abs(force) * whole));
     if (Math.abs(length) < 3) return;
-    const [a, b, tip] = [X(x), X(x) + length, Math.sign(length) * 6];
+    const [a, b, tip] = [X(x), Math.max(4, Math.min(width - 4, X(x) + length)), Math.sign(length) * 6];
     forces.append(svg('path', { class: `force ${kind}`, d: `M${a} ${y}H${b}m${-tip} -5l${tip} 5l${-tip} 5` }));
   };
   const show = () => {

@@ -47,7 +47,7 @@ const build = (id, act) => {
     parts[`${name}-error`] = element('span', {});
     return element('span', { class: 'value' }, element('span', { class: `swatch ${swatch}`, 'aria-hidden': 'true' }), `${label} `, parts[name], parts[`${name}-error`]);
   };
-  const values = element('p', { class: 'values' }, value('accuracy', 'this network', 'theory'), value('gp-accuracy', 'Gaussian process', 'gp'), value('good-accuracy', 'good path alone', 'good'));
+  const values = element('p', { class: 'values' }, value('accuracy', 'this network', 'theory'), value('gp-accuracy', 'Gaussian process', 'gp'), value('good-accuracy', 'good path', 'good'));
   parts.load = element('span', { class: 'load', title: 'training chains for each channel' });
   parts.paths = element('div', { class: 'chart' });
   parts.matrix = element('table', { 'data-output': 'order-parameter' });
