@@ -247,7 +247,11 @@ else {
 ASK = """
 const [{ more, most, ...question }, options, done] = arguments;
 const said = [];
-const finish = () => done(JSON.stringify(said));
+// an engine that is left to itself would go on, and the next would wait for it
+const finish = () => {
+  port.onmessage({ data: { kind: question.kind, stop: true } });
+  done(JSON.stringify(said));
+};
 const port = { postMessage: (message) => {
   said.push(message);
   const left = most && said.length >= most;
