@@ -129,7 +129,7 @@ def values(name, rng):
 
 def report():
     """Median times of answers to a change of each control, and sizes."""
-    load = f"{os.getloadavg()[0]:.1f} other jobs on {os.cpu_count()} cores"
+    load = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores at the start"
     xi, y, setting = paper_problem()
     _, bare, _ = milliseconds(lambda: theory.solve(xi, y, width=10, **setting).U)
     rng, rows = np.random.default_rng(0), []
@@ -188,7 +188,7 @@ def report():
     ]
     return (
         f"**The explorer in a page** (Chromium {version}): median over {CHANGES} new values of a "
-        f"control, beside {load}; one `solve` by Python (N = 10, P = 100) takes {bare:.1f} ms "
+        f"control, {load}; one `solve` by Python (N = 10, P = 100) takes {bare:.1f} ms "
         f"in the same run. On loading, a stored answer is in the page after {first[0]} ms and "
         f"painted at {first[1]}; at {first[2]} the page has computed it anew, with its curve. "
         f"Compressed, the engine is {engine / 1e3:.1f} kB, all that the explorer loads "

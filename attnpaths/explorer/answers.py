@@ -160,14 +160,15 @@ def at_widths(seed: int | str, setting: dict, widths: tuple) -> dict:
     heads, paths = kept(setting["off"])
     drawn = whole._replace(xi=whole.xi[:, paths], test=whole.test[:, paths])
     temperature = setting["temperature"]
-    U = theory.sweep(
+    solved = theory.sweep(
         drawn.xi,
         drawn.y,
         heads=heads,
         widths=widths,
         temperatures=[temperature],
         progress=False,
-    ).U[:, 0]
+    )
+    U = solved.U[:, 0]
     predicted, alignment = observe(drawn, U, temperature)
     alone = whole._replace(xi=whole.xi[:, :1], test=whole.test[:, :1])
     good, _ = observe(alone, np.ones((1, 1, 1)), temperature)
@@ -177,6 +178,7 @@ def at_widths(seed: int | str, setting: dict, widths: tuple) -> dict:
         return np.mean(np.sign(np.asarray(outputs.mean)) == np.asarray(whole.test_y), axis=-1)
 
     found = {"U": np.asarray(U), "alignment": np.asarray(alignment)}
+    found["rough"] = ~np.asarray(solved.converged[:, 0])
     return found | {"accuracy": right(predicted), "good": right(good)}
 
 
@@ -244,7 +246,8 @@ def answers(setting: Mapping) -> Iterator[dict]:
     What is not set is as in `START`; `tasks` are drawn from seeds `seed`, `seed + 1`, …. Means
     over them, as lists: `U [Π, Π]`; at the given width and in the GP limit `accuracy [2]`, its
     `error [2]` = (standard deviation)/√tasks, 0 for one task, and `alignment [2, 10]`; `good [2]`,
-    the accuracy of the good path alone and its error. The last answer brings the `curve` of
+    the accuracy of the good path alone and its error; `rough`, whether rounding hides where the
+    action is least, in one task at least. The last answer brings the `curve` of
     accuracy and error against 14 widths, `[14]` each; the ones before lack it.
 
     >>> first = next(answers({"tokens": 5, "examples": 10}))
@@ -274,6 +277,7 @@ def _written(setting: dict, mean: dict, seeds: int) -> dict:
         "error": mean["error"].tolist(),
         "good": mean["good"].tolist() + mean["good_error"].tolist(),
         "alignment": mean["alignment"].tolist(),
+        "rough": bool(mean["rough"][0]),
     }
 
 

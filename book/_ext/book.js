@@ -116,9 +116,14 @@
     box.before(whole);
   };
 
-  // the address belongs to the first explorer of a page
-  const startExplorers = () => document.querySelectorAll('.explorer-place')
-    .forEach((place, i) => window.attnpathsExplorer.start(place, { ...JSON.parse(place.dataset.start), address: i === 0 }));
+  // the address belongs to the first explorer of a page; one that cannot start leaves a word, and not an empty box
+  const startExplorers = () => document.querySelectorAll('.explorer-place').forEach((place, i) => {
+    try {
+      window.attnpathsExplorer.start(place, { ...JSON.parse(place.dataset.start), address: i === 0 });
+    } catch (error) {
+      place.textContent = `The explorer cannot run in this browser, or its script did not come (${error.message}).`;
+    }
+  });
 
   // Plotly's own `responsive` follows the window, and misses a sidebar that opens or closes.
   const follow = ({ target: box }) => {

@@ -122,7 +122,8 @@ class Renderer(NbElementRenderer):
         content = data.content if isinstance(data.content, dict) else json.loads(data.content)
         self.add_js_file("explorer", EXPLORER_SCRIPT, {"defer": "defer"})
         start = html.escape(json.dumps({k: content[k] for k in ("setting", "look")}), quote=True)
-        place = f'<div class="explorer-place" data-start="{start}"></div>'
+        without = "<noscript>The explorer computes in this page, and needs JavaScript.</noscript>"
+        place = f'<div class="explorer-place" data-start="{start}">{without}</div>'
         return [nodes.raw(text=place, format="html", classes=["output"])]
 
 

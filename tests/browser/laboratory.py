@@ -2,6 +2,7 @@
 
 import functools
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from attnpaths import theory
 from attnpaths.explorer import RANGES, START, bundle
 from attnpaths.explorer.answers import kept, lengthen
-from attnpaths.tasks.markov import make_task
+from attnpaths.tasks.markov import make_task, paper_task
 
 ROOT = "[data-explorer=markov]"
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Laboratory</title>
@@ -32,6 +33,14 @@ window.model = {{
 }};
 widget.render({{ model, el: document.getElementById('place') }});
 </script></html>"""
+# the book's own start of an explorer whose script is broken, or did not come
+PLACE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Page</title>
+<div class="explorer-place" data-start="{{}}"></div><script>{script}</script>
+<script src="book.js"></script></html>"""
+SCRIPTS = {
+    "broken": "attnpathsExplorer = { start: () => { throw new Error('too old a browser'); } };",
+    "missing": "",
+}
 POLICY = '<meta http-equiv="Content-Security-Policy" content="{}">'
 # what a page may forbid, and the explorer must do without
 HEADS = {
@@ -40,6 +49,7 @@ HEADS = {
     "no-wasm": POLICY.format("script-src 'self' 'unsafe-inline' blob:"),
 }
 TESTS = 1000
+BOOK = Path(__file__).parents[2] / "book" / "_ext"
 
 
 def write(folder):
@@ -50,6 +60,9 @@ def write(folder):
     state |= {"answer": {}, "working": "", "problem": ""}
     (folder / "module.js").write_text(bundle.module(), "utf-8")
     (folder / "lab.html").write_text(LAB.format(state=json.dumps(state)), "utf-8")
+    (folder / "book.js").write_bytes((BOOK / "book.js").read_bytes())
+    for name, script in SCRIPTS.items():
+        (folder / f"{name}.html").write_text(PLACE.format(script=script), "utf-8")
     for name, head in HEADS.items():
         (folder / f"{name}.html").write_text(PAGE.format(head=head), "utf-8")
 
@@ -77,6 +90,12 @@ def settings(rng, tasks, each):
         task |= {name: uniform(name) for name in names}
         if i % 7 == 0:
             task["sigma_perp"] = 0
+        if i % 7 == 2:
+            task["tasks"] = 2
+        if i % 7 == 4:
+            # the authors' data: their noise out of the plane may be changed, and their heads
+            free = ("sigma_perp", "denoising")
+            task = {"seed": "paper"} | {name: task[name] for name in free}
         for _ in range(each):
             width = "inf" if rng.uniform() < 0.05 else power("width")
             off = heads[int(rng.uniform() < 0.3)]
@@ -91,21 +110,24 @@ def settings(rng, tasks, each):
             )
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=4)
 def features(seed, tokens, examples, denoising, sigma_parallel, sigma_perp, flips):
     """ξ and labels of a drawn task in arrays of one shape, so that nothing is compiled twice.
 
     Tokens that nobody looks at, and examples and dimensions that are zero, change no answer.
     """
-    task = make_task(
-        seed,
-        tokens=tokens,
-        examples=examples,
-        denoising=denoising,
-        sigma_parallel=sigma_parallel,
-        sigma_perp=sigma_perp,
-        p_flip=flips,
-    )
+    if seed == "paper":
+        task = paper_task(sigma_perp, denoising=denoising)
+    else:
+        task = make_task(
+            seed,
+            tokens=tokens,
+            examples=examples,
+            denoising=denoising,
+            sigma_parallel=sigma_parallel,
+            sigma_perp=sigma_perp,
+            p_flip=flips,
+        )
     most, size = RANGES["examples"][1], RANGES["tokens"][1]
     parts = []
     for x, count in ((task.train.x, most), (task.test.x, TESTS)):
@@ -160,7 +182,14 @@ class Fresh(NamedTuple):
 
 
 def fresh(setting):
-    """What the explorer should say."""
+    """What the explorer should say: means, where it has several tasks."""
+    if setting["tasks"] > 1:
+        seeds = range(setting["seed"], setting["seed"] + setting["tasks"])
+        each = [fresh(setting | {"seed": seed, "tasks": 1}) for seed in seeds]
+        means = [
+            sum(right) / len(each) for right in zip(*(one.accuracies for one in each), strict=True)
+        ]
+        return Fresh(sum(one.U for one in each) / len(each), means)
     train, y, test, test_y = drawn(setting)
     heads, paths = kept(setting["off"])
     heat, width = setting["temperature"], float(setting["width"])
@@ -218,7 +247,11 @@ else {
 ASK = """
 const [{ more, most, ...question }, options, done] = arguments;
 const said = [];
-const finish = () => done(JSON.stringify(said));
+// an engine that is left to itself would go on, and the next would wait for it
+const finish = () => {
+  port.onmessage({ data: { kind: question.kind, stop: true } });
+  done(JSON.stringify(said));
+};
 const port = { postMessage: (message) => {
   said.push(message);
   const left = most && said.length >= most;

@@ -13,9 +13,10 @@ export const WIDTHS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 100
 // where the exact posterior is asked for; the factors of `sample.js` need N > Π
 const EXACT = [6, 10, 20, 50, 100, 300, 1000];
 const TESTS = 1000, BLOCK = 100;
-// with less noise σ⊥ than this chains are much alike, and the smallest parts of their kernels drown in
-// the rounding of the largest, unless chains are combined first
-const CLEAN = 0.05;
+// with less noise σ⊥ than this chains are much alike, and with more of them than this for each path they are
+// not independent: the smallest parts of their kernels drown in the rounding of the largest, unless chains are
+// combined first
+const CLEAN = 0.05, MANY = 200;
 // of its energy a network that learns may win or lose so much in one step by its length alone
 const DRIFT = 0.02;
 
@@ -52,6 +53,7 @@ export const makeEngine = (options = {}) => {
     if (!stores.has(seed)) stores.set(seed, {});
     const store = stores.get(seed), [trainSeed, testSeed, one, two] = taskSeeds(seed), { heads, paths } = kept(s.off);
     const noise = { sigmaParallel: s.sigma_parallel, sigmaPerp: s.sigma_perp, pFlip: [s.flip_plus, s.flip_minus], uniform: s.denoising === 'uniform' };
+    const combine = s.sigma_perp < CLEAN || s.examples > MANY * paths.length;
     const place = `${s.tokens}`, look = `${place} ${JSON.stringify(noise)}`, learn = `${look} ${s.examples}`, own = `${learn} ${paths}`;
     const task = {
       heads, paths, noise, own,
@@ -64,8 +66,8 @@ export const makeEngine = (options = {}) => {
       xi: () => cached(store, 'xi', learn, () => features(task.train(), task.random(), noise)),
       chosen: () => [choose(task.xi(), s.examples, paths), task.train().y],
       // what is solved, and the kernels of the chains as they are
-      data: () => cached(store, 'data', own, () => prepare(...(s.sigma_perp < CLEAN ? fewerRows(...task.chosen()) : task.chosen()), paths.length, options)),
-      whole: () => (s.sigma_perp < CLEAN ? cached(store, 'whole', own, () => prepare(...task.chosen(), paths.length, options)) : task.data()),
+      data: () => cached(store, 'data', own, () => prepare(...(combine ? fewerRows(...task.chosen()) : task.chosen()), paths.length, options)),
+      whole: () => (combine ? cached(store, 'whole', own, () => prepare(...task.chosen(), paths.length, options)) : task.data()),
       good: () => cached(store, 'good', learn, () => prepare(choose(task.xi(), s.examples, [0]), task.train().y, 1, options)),
       solved: () => cached(store, 'solved', `${own} ${s.temperature} ${s.width}`, () => solve(task.data(), { heads, width: s.width, temperature: s.temperature })),
       cached: (name, key, make) => cached(store, name, key, make),
@@ -96,7 +98,7 @@ export const makeEngine = (options = {}) => {
   };
 
   const part = function* part(task, s, first) {
-    const gp = identity(task.paths.length), { U, u } = task.solved(), answer = { U };
+    const gp = identity(task.paths.length), { U, u, rough } = task.solved(), answer = { U, rough };
     yield answer;
     // what stands in view comes before what does not
     const early = first && views[s.view]?.early && !task.seen();
@@ -130,7 +132,7 @@ export const makeEngine = (options = {}) => {
     kernels: (task, s) => {
       const data = task.whole(), [p, q] = s.pair.map((each) => Math.max(0, task.paths.indexOf(each)));
       const single = (matrix) => Float32Array.from(matrix);
-      return { pair: single(data.pairKernel(Math.max(p, q), Math.min(p, q))), total: single(data.kernel(task.solved().u)), gp: single(data.kernel(identity(task.paths.length))), labels: [...data.y] };
+      return { own: single(data.pairKernel(Math.max(p, q), Math.min(p, q))), total: single(data.kernel(task.solved().u)), gp: single(data.kernel(identity(task.paths.length))), labels: [...data.y] };
     },
     alignment: (task) => ({ overlaps: [task.solved().u, identity(task.paths.length)].map((u) => alignment(task.whole(), u)) }),
     predictions: (task, s, xi) => {
@@ -144,7 +146,7 @@ export const makeEngine = (options = {}) => {
       if (s.width === Infinity) return { t: null };
       const pair = s.pair.map((each) => Math.max(0, task.paths.indexOf(each)));
       const found = bargain(task.data(), { width: s.width, temperature: s.temperature, ...task.solved() }, pair);
-      return { ...found, pair, accuracy: found.moved.map((u) => task.score(u)), moved: null };
+      return { ...found, accuracy: found.moved.map((u) => task.score(u)), moved: null };
     },
   };
   for (const name of ['chain', 'kernels', 'alignment']) views[name].early = true;
@@ -236,7 +238,7 @@ const mean = (parts) => {
   const rows = (key) => (parts.every((part) => part[key]) ? parts[0][key].map((row, i) => row.map((_, j) => over((part) => part[key][i][j]))) : null);
   const good = list('good', over), curve = list('curve', over);
   return {
-    U: rows('U'), alignment: rows('alignment'),
+    U: rows('U'), alignment: rows('alignment'), rough: parts.some((part) => part.rough),
     accuracy: list('accuracy', over), error: list('accuracy', spread), good: good && [...good, ...list('good', spread)],
     curve: curve && { accuracy: curve, error: list('curve', spread) },
   };

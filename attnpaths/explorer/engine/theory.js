@@ -39,7 +39,7 @@ export const solve = (data, { heads, width, temperature, start, hessian }) => {
 const finish = (data, B, end) => {
   const { levels } = assemble(B), A = levels[levels.length - 1], u = pairs(A);
   const n = data.paths, U = Array.from({ length: n }, (_, i) => Array.from({ length: n }, (__, j) => dot(A, i * n, A, j * n, n)));
-  return { U, u, ...end, point: B };
+  return { U, u, ...end, point: B, rough: !(end.gradientNorm <= 1e-8 * (end.scale ?? 1)) };
 };
 
 // One solution after another from wide to narrow, each started where the last two point; pauses
@@ -60,7 +60,7 @@ export const sweep = function* sweep(data, { heads, widths, temperature }) {
     }
     const options = { heads, width: widths[i], temperature };
     let end = solve(data, { ...options, start, hessian: last?.hessian });
-    if (!(end.gradientNorm <= 1e-8 * (end.scale ?? 1))) end = solve(data, options);
+    if (end.rough) end = solve(data, options);
     found[i] = end;
     ends.push(end);
     yield null;

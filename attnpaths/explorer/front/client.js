@@ -7,7 +7,7 @@ const here = (engine, receive) => {
 };
 
 export const connect = (engine, receive) => {
-  let port = null, answered = false, closed = false;
+  let port = null, answered = false, closed = false, last = {};
   const sent = [];
   const hear = (place) => (data) => { answered = true; sent.length = 0; if (!closed) receive({ ...data, place }); };
   const fallBack = () => {
@@ -25,7 +25,7 @@ export const connect = (engine, receive) => {
       port.onmessage = ({ data }) => hear('a worker')(data);
       port.onerror = (event) => {
         event.preventDefault();
-        if (answered) receive({ kind: 'answer', problem: `the engine stopped: ${event.message ?? 'no reason was given'}; load the page again` });
+        if (answered) receive({ kind: last.kind, id: last.id, problem: `the engine stopped (${event.message ?? 'no reason was given'}); load the page again` });
         else fallBack();
       };
     } catch {
@@ -35,6 +35,7 @@ export const connect = (engine, receive) => {
   return {
     send: (data) => {
       if (!port) open();
+      last = data;
       if (!answered) sent.push(data);
       port.postMessage(data);
     },

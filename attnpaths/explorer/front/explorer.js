@@ -48,6 +48,7 @@ const build = (id, act) => {
     return element('span', { class: 'value' }, element('span', { class: `swatch ${swatch}`, 'aria-hidden': 'true' }), `${label} `, parts[name], parts[`${name}-error`]);
   };
   const values = element('p', { class: 'values' }, value('accuracy', 'this network', 'theory'), value('gp-accuracy', 'Gaussian process', 'gp'), value('good-accuracy', 'good path', 'good'));
+  parts.load = element('span', { class: 'load', title: 'training chains for each channel' });
   parts.paths = element('div', { class: 'chart' });
   parts.matrix = element('table', { 'data-output': 'order-parameter' });
   parts.tabs = VIEWS.map(([name, text]) => button(text, () => act.set({ view: name }), { role: 'tab', id: `${id}-tab-${name}`, 'aria-controls': `${id}-view`, 'data-view': name }));
@@ -74,7 +75,7 @@ const build = (id, act) => {
   const figure = (title, content, name) => element('figure', { class: name }, element('figcaption', {}, title), content);
   parts.root = element('section', { class: 'explorer', 'data-explorer': 'markov', 'aria-label': 'Explorer of the hidden Markov chain task' },
     element('div', { class: 'scenes', role: 'group', 'aria-label': 'scenes to try' }, ...parts.scenes),
-    element('div', { class: 'controls' }, ...sliders.slice(0, 6).map(slider)), data, more, parts.lab, parts.problem, values,
+    element('div', { class: 'controls' }, ...sliders.slice(0, 6).map(slider)), data, parts.load, more, parts.lab, parts.problem, values,
     element('div', { class: 'pair' }, figure('Attention paths', parts.paths, 'drawing'), figure('Order parameter U', parts.matrix, 'matrix')),
     parts.sentence, tabs, parts.view, python, parts.note);
   return parts;
@@ -84,7 +85,7 @@ const build = (id, act) => {
 export const start = (el, { engine, setting = {}, look = {}, address = false, model = null }) => {
   mounted += 1;
   const first = settle({ ...START, ...LOOK, ...setting, ...look }), id = `explorer-${mounted}`;
-  let state = first, answer = null, asked = 0, exact = [], exactFor = '', by = model?.get('by') ?? 'page', timer = null, picture = null;
+  let state = first, answer = null, asked = 0, exact = [], exactFor = '', grip = null, held = null, by = model?.get('by') ?? 'page', timer = null, picture = null;
 
   const engineSetting = () => ({ ...state, width: state.width === 'inf' ? Infinity : state.width });
   const receive = (data) => {
@@ -95,6 +96,8 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
       else parts.root.setAttribute('aria-busy', false);
       return;
     }
+    // a picture of two paths stands until that of the next two is there
+    if (data.view) data.view.pair = state.pair;
     // whoever gives the numbers, pictures of one task are the engine's
     if (by === 'python') { if (data.view) { picture = data; showPython(); } return; }
     parts.root.dataset.engine = data.by ?? parts.root.dataset.engine;
@@ -158,6 +161,7 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
       parts.inputs[name].setAttribute('aria-valuetext', shown(state[name]));
       parts.outputs[name].textContent = shown(state[name]);
     }
+    parts.load.textContent = `α = P/N = ${state.width === 'inf' ? 0 : plain(state.examples / state.width)}`;
     parts.inputs.seed.value = state.seed;
     for (const [name, input] of Object.entries(parts.inputs)) input.dataset.value = state[name];
     parts.tasks.mark(state.tasks);
@@ -198,15 +202,37 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
     chain: (view) => { parts.words.textContent = drawChain(parts.picture, view, state); },
     bargain: (view) => {
       // a mean of U over tasks is in no balance
+      held = null;
       if (state.tasks > 1) { parts.picture.replaceChildren(element('p', {}, 'Each task strikes a bargain of its own, and the mean of several strikes none: choose “one task” above.')); return; }
       const moved = (value) => drawPaths(parts.paths, { ...answer, U: moveEntry(parts.matrix, answer, state.pair, value) }, state.pair, act.toggle);
-      parts.words.textContent = drawBargain(parts.picture, view, state.pair, `${id}-entry`, moved);
+      held = drawBargain(parts.picture, view, state.pair, `${id}-entry`, moved);
+      parts.words.textContent = held.words;
+      if (grip?.moved) held.pull?.(grip.far);
     },
   };
   const TOOLS = {
     accuracy: [() => button('lay the exact answer over it', runExact)],
     chain: [() => button('◀ chain before', another(-1)), () => button('next chain ▶', another(1)), () => button('one of the other class', () => act.set({ example: (state.example + Math.ceil(state.examples / 2)) % state.examples }))],
   };
+  // an entry of U can be dragged where it stands: its bargain opens, and who lets it go sees it return
+  const dragged = {
+    pointerdown: ({ target, clientX }) => {
+      const entry = target.closest('[data-pair]');
+      grip = entry && { pair: entry.dataset.pair.split('-').map(Number), from: clientX, far: 0, moved: false };
+    },
+    pointermove: ({ buttons, clientX, pointerId }) => {
+      if (!grip || !buttons) return;
+      grip.far = (clientX - grip.from) / 300;
+      if (!grip.moved && Math.abs(clientX - grip.from) > 5) {
+        grip.moved = true;
+        parts.matrix.setPointerCapture(pointerId);
+        act.set({ pair: grip.pair, view: 'bargain' });
+      } else if (grip.moved && ofPair(answer.view)) held?.pull?.(grip.far);
+    },
+    pointerup: () => { if (grip?.moved) held?.release?.(); grip = null; },
+    pointercancel: () => dragged.pointerup(),
+  };
+  const ofPair = (view) => `${view?.pair}` === `${state.pair}`;
   let tools = '';
   const showView = () => {
     const { view } = state;
@@ -221,7 +247,7 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
     }
     if (view === 'learn') learn.show();
     else if (view === 'accuracy') VIEW.accuracy();
-    else if (answer?.view?.name === view) VIEW[view](answer.view);
+    else if (answer?.view?.name === view && ofPair(answer.view)) VIEW[view](answer.view);
     parts.only.hidden = state.tasks === 1 || ['accuracy', 'bargain'].includes(view);
   };
 
@@ -292,6 +318,7 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
     showView();
   });
 
+  for (const [event, hear] of Object.entries(dragged)) parts.matrix.addEventListener(event, hear);
   el.append(parts.root);
   showSetting();
   showPython();

@@ -10,7 +10,7 @@ const KEPT = 300;
 // pictures in hand or on their way, so that a frame has one even if the worker is late
 const AHEAD = 3;
 const WORDS = {
-  true: 'Langevin dynamics is gradient descent with weight decay and noise. It never settles: it wanders through the posterior, and what it visits, averaged (dots at the right), is what the theory is about.',
+  true: 'Langevin dynamics is gradient descent with weight decay and noise. It never settles: it wanders through the posterior, and what it visits, averaged (dots at the right), is what the theory is about. Dashes are the theory, which is made for wide networks: in a narrow one a gap to the dots stays.',
   false: 'Gradient descent with weight decay goes down to one set of weights that is as likely as any near it. The posterior asks for more: how many weights there are with each U. So it ends in another place than the average, more so the narrower the network.',
 };
 

@@ -91,15 +91,15 @@ export const moveEntry = (table, { setting, U }, pair, value) => {
 };
 
 // square pictures of kernels, examples sorted by label
-export const drawKernels = (box, { pair, total, gp, labels }, [p, q]) => {
+export const drawKernels = (box, { own, total, gp, labels }, [p, q]) => {
   const plus = labels.filter((y) => y > 0).length;
   const heat = (values, name, text) => {
-    const n = labels.length, most = values.reduce((a, x) => Math.max(a, Math.abs(x)), 0) || 1;
+    const n = labels.length, most = values.reduce((a, x, i) => (i % (n + 1) ? Math.max(a, Math.abs(x)) : a), 0) || 1;
     const canvas = element('canvas', { width: n, height: n, role: 'img', 'aria-label': `${name}, from −${plain(most, 2)} to ${plain(most, 2)}` }), pen = canvas.getContext('2d'), image = pen.createImageData(n, n);
     const inks = [POSITIVE, NEGATIVE].map((ink) => ink.split(',').map(Number));
     for (let i = 0; i < n * n; i += 1) {
       const ink = inks[values[i] < 0 ? 1 : 0];
-      image.data.set([...ink, (255 * Math.abs(values[i])) / most], 4 * i);
+      image.data.set([...ink, Math.min(255, (255 * Math.abs(values[i])) / most)], 4 * i);
     }
     pen.putImageData(image, 0, 0);
     const scale = element('span', { class: 'scale' }, `−${plain(most, 2)}`, element('span', { class: 'ramp', 'aria-hidden': 'true' }), plain(most, 2));
@@ -107,8 +107,8 @@ export const drawKernels = (box, { pair, total, gp, labels }, [p, q]) => {
   };
   const between = p === q ? `the ${NAMES[p]} path's own kernel C` : `C between ${NAMES[p]} and ${NAMES[q]}`;
   box.replaceChildren(element('div', { class: 'kernels' },
-    heat(pair, between, between), heat(total, 'the network\'s kernel', 'all: K = Σ U C / Π'), heat(gp, 'the Gaussian process\'s kernel', 'Gaussian process: U = 1')));
-  return `${labels.length} training chains against each other: the first ${plus} of class +, then ${labels.length - plus} of class −. A kernel that tells the classes apart shows four blocks.`;
+    heat(own, between, between), heat(total, 'the network\'s kernel', 'all: K = Σ U C / Π'), heat(gp, 'the Gaussian process\'s kernel', 'Gaussian process: U = 1')));
+  return `${labels.length} training chains against each other: the first ${plus} of class +, then ${labels.length - plus} of class −. A kernel that tells the classes apart shows four blocks. Colours are scaled without the diagonal, where each chain meets itself.`;
 };
 
 // hidden states, what can be seen of them, and what each path takes from which token

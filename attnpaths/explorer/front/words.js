@@ -6,11 +6,12 @@ import { percent, plain, times } from './dom.js';
 const list = (words) => (words.length > 1 ? `${words.slice(0, -1).join(', ')} and ${words.at(-1)}` : words[0] ?? '');
 const the = (path) => `the ${NAMES[path].split(' ')[0]}`;
 
-export const sentence = ({ setting, U, accuracy }) => {
+export const sentence = ({ setting, U, accuracy, rough }) => {
   const paths = pathsOf(setting.off), said = [];
-  const right = accuracy ? ` It is right on ${percent(accuracy[0])} of new chains` : '';
+  const right = accuracy ? ` The network is right on ${percent(accuracy[0])} of new chains` : '';
+  const doubt = `${setting.width < 10 ? ' Below N ≈ 10 the theory should not be trusted: it is made for wide networks.' : ''}${rough ? ' This U is not exact: rounding hides where the action is least.' : ''}`;
   if (setting.width === 'inf') return `Every path counts the same and no two work together: at infinite width the network is a Gaussian process.${right && `${right}.`}`;
-  if (paths.length === 1) return `There is one path, ${the(paths[0])} one, and nothing to choose between: U is a factor, which acts as a lower temperature would.${right && `${right}.`}`;
+  if (paths.length === 1) return `There is one path, ${the(paths[0])} one, and nothing to choose between: U is a factor, which acts as another temperature would.${right && `${right}.`}${doubt}`;
   const order = paths.map((_, i) => i).sort((a, b) => U[b][b] - U[a][a]), [first] = order;
   const ratio = (i) => U[first][first] / U[i][i];
   const near = order.slice(1).filter((i) => ratio(i) < 1.25), far = order.slice(1).filter((i) => ratio(i) >= 1.25);
@@ -36,8 +37,7 @@ export const sentence = ({ setting, U, accuracy }) => {
     const gain = 100 * (accuracy[0] - accuracy[1]);
     text += `${right}, ${Math.abs(gain) < 0.05 ? 'as is the Gaussian process' : `${Math.abs(gain).toFixed(1)} points ${gain > 0 ? 'above' : 'below'} the Gaussian process`}.`;
   }
-  if (setting.width < 10) text += ' Below N ≈ 10 the theory should not be trusted: it is made for wide networks.';
-  return text;
+  return text + doubt;
 };
 
 // scenes: what to try, and the setting that shows it
