@@ -36,8 +36,13 @@ def card(title: str, facts: Mapping[str, Any], *below: str) -> str:
     return f'<div class="attnpaths"><b>{title}</b><table>{rows}</table>{"".join(below)}</div>'
 
 
-def table(values, rows: Sequence[str], columns: Sequence[str], caption: str) -> str:
-    """Numbers with named rows and columns, tinted by size: blue above zero, orange below."""
+def table(
+    values, rows: Sequence[str], columns: Sequence[str], caption: str, *, missing: str = "nan"
+) -> str:
+    """Numbers with named rows and columns, tinted by size: blue above zero, orange below.
+
+    Where there is none, the table says `missing`.
+    """
     values = np.asarray(values, float)
     largest = np.max(np.abs(values), initial=0.0, where=np.isfinite(values)) or 1.0
 
@@ -45,7 +50,8 @@ def table(values, rows: Sequence[str], columns: Sequence[str], caption: str) -> 
         depth = min(abs(value) / largest, 1.0) * 0.5 if np.isfinite(value) else 0.0
         colour = "31, 119, 190" if value > 0 else "213, 94, 0"
         style = f"background:rgba({colour}, {depth:.2f});text-align:right"
-        return f'<td style="{style}">{value:.4g}</td>'
+        shown = html.escape(missing) if np.isnan(value) else f"{value:.4g}"
+        return f'<td style="{style}">{shown}</td>'
 
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     body = "".join(

@@ -96,7 +96,9 @@ class Report:
             table[layer - plan.first, h - 1] = score
         rows = [f"layer {plan.first + i}" for i in range(len(plan.heads))]
         columns = [f"head {h + 1}" for h in range(max(plan.heads))]
-        shown = _html.table(table / np.nanmax(table), rows, columns, "scores, of the largest")
+        caption = "scores, of the largest (– for heads that are not followed)"
+        scores = table / np.nanmax(table)
+        shown = _html.table(scores, rows, columns, caption, missing="–")
         return _html.card("Report", facts, shown)
 
     @property

@@ -143,7 +143,8 @@ def test_twelve_layers_of_twelve_heads_give_an_answer_with_its_error(tmp_path):
     assert found.share == pytest.approx(1)
     assert found.error is not None and 0 < found.error < 1
     assert f"error {found.error:.2f}, " in repr(found)
-    assert "heads that were drawn" in found._repr_html_()
+    shown = found._repr_html_()
+    assert "heads that were drawn" in shown and ">–</td>" in shown and "nan" not in shown
     found.save(tmp_path / "it.npz")
     again = analysis.load(tmp_path / "it.npz", model)
     assert again.plan == found.plan and again.error == found.error

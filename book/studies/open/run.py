@@ -8,7 +8,7 @@
 - `images, …`: one-shot with three images, along the paths of kept networks (`images.py`);
 - `relu, …`, `linear, …` and `relu, both ways`: the suggestion for nonlinear blocks (`relu.py`).
 
-It took 28 minutes on two cores that a dozen other jobs shared.
+It takes about forty minutes on two cores that other jobs share.
 """
 
 import warnings
