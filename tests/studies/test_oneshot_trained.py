@@ -160,7 +160,9 @@ def test_the_kept_networks_are_whole(name):
     settings = found.record["settings"]
     layers, heads = settings["layers"], settings["heads"]
     assert found.heads == (heads,) * layers and settings["source"] == "omniglot"
-    assert settings["sampling"] == "authors" and settings["epochs"] == 10
+    assert settings["sampling"] == "authors"
+    # as many epochs as the authors' where theirs is the claim; larger networks stop earlier
+    assert settings["epochs"] == 10 if found.heads == (4, 4) else settings["epochs"] >= 4
     assert set(found.record["tested"]) == {
         *study.SOURCES,
         *(f"{s}, authors" for s in study.SOURCES[1:]),
