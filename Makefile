@@ -77,7 +77,9 @@ ifndef LOCKED
 		"name another: make PYTHON=/path/to/python" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot make environments, as its" \
 		"modules venv and ensurepip are missing; install them (Debian: python3-venv)" >&2; exit 1; }
-	@test -d .venv || test "$$(df -Pk . | awk 'END {print $$4}')" -ge $(NEEDED)000000 || { echo \
+# what a try that failed has left will be deleted, and counts as free
+	@test -e $@ || test "$$(( $$(df -Pk . | awk 'END {print $$4}') \
+		+ $$(du -sk .venv 2>/dev/null | awk '{kb = $$1} END {print kb + 0}') ))" -ge $(NEEDED)000000 || { echo \
 		"less than $(NEEDED) GB are free here; free some, take PyTorch's CPU build (README), or" \
 		"try all the same: make NEEDED=0" >&2; exit 1; }
 	@$(PYTHON) -c "$$ALONE" $(MAKE) --no-print-directory LOCKED=1 PYTHON=$(PYTHON) $@

@@ -205,7 +205,13 @@ def total_kernel(
 
 @jax.jit
 def mixed_kernel(U, xi_a, xi_b, prior_variance, scale=None) -> Float[Array, "ac bc"]:
-    """`total_kernel` without its checks."""
+    """`total_kernel` without its checks, but for its size."""
+    a, b, outputs = len(xi_a), len(xi_b), len(U) // xi_a.shape[1]
+    _checks.memory(
+        8 * a * b * outputs**2,
+        f"a kernel between {a:,} examples of xi_a and {b:,} of xi_b",
+        "take fewer examples at a time",
+    )
     return combine(U, *(_scaled(xi, prior_variance, scale) for xi in (xi_a, xi_b)))
 
 

@@ -5,6 +5,7 @@ Every argument has a kind, and every kind its wrong values. A call counts as ref
 is unclear, and an answer is wrong in silence.
 """
 
+import dataclasses
 import itertools
 import re
 import tempfile
@@ -71,6 +72,9 @@ class Call(NamedTuple):
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 4, 3))
+# attention between so many tokens, or a kernel of so many examples, no machine holds
+LONG = np.ones((1, 10**6, 3))
+MANY = np.ones((10**6, 4, 3))
 XI, Y = RNG.normal(size=(6, 4, 3)), np.array([1.0, -1, 1, -1, 1, -1])
 NETWORK = Network([RNG.normal(size=(2, 3, 3))] * 2, readout=-1)
 WEIGHTS = Weights.prior(0, width=5, dim=3, heads=(2, 2))
@@ -158,6 +162,7 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
     classed |= {"masked": np.ma.array([0, 0, 1], mask=[1, 0, 0]), "short": np.array([0, 1])}
     rows = {"float": SEQUENCES.images / 1.0, "two": SEQUENCES.images[:, :2], "None": None}
     rows |= {"text": "abc", "negative": SEQUENCES.images - 10**6}
+    rows |= {"masked": np.ma.array(SEQUENCES.images, mask=True)}
     flat = {"flat": np.ones(3), "None": None, "NaN": np.full((3, 192), np.nan), "text": "vectors"}
     flat |= {"two": np.ones((2, 192)), "other": np.ones((3, 5))}
     uneven = {"keys": np.full((6, 2, 4, 4), 0.5), "negative": np.full((6, 2, 4, 4), -0.25)}
@@ -175,6 +180,13 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
     }
     point |= {"encoder": oneshot.Encoder(GLYPHS), "sequences": SEQUENCES}
     trained = training.Trained(Network([PAIR], readout="mean"), None, np.ones((3, 192)), {})
+    unkept = {"network": {"network": None}, "weights": {"weights": WEIGHTS}}
+    unkept |= {f"labels {k}": {"labels": v} for k, v in arrays(np.ones((3, 192))).items()}
+    unkept |= {"no record": {"record": None}, "an array in its record": {"record": {"x": X}}}
+    whole = dataclasses.replace(trained, weights=Weights.prior(0, width=4, dim=192, heads=(2,)))
+    unkept = {name: dataclasses.replace(whole, **wrong) for name, wrong in unkept.items()}
+    huge = [tuple(1e6 * each for each in PAIR)]
+    unkept["huge"] = dataclasses.replace(whole, network=Network(huge, readout="mean"))
     kept = f"{FOLDER}/kept.npz"
     training.save_weights(kept, trained, values=False)
     recorded, predicted = Network.from_attention(OMEGA, X, readout=0), drawn.predict(XI)
@@ -185,10 +197,11 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
             "readout": but(READOUTS, "outside", "far"), "residual": RESIDUALS
             | {"two": (True, True)}}),
         "Network.features": (NETWORK.features, {"x": X}, {"x": arrays(X)
-            | {"other tokens": np.ones((6, 4, 5)), "huge": X * 1e+200}}),
+            | {"other tokens": np.ones((6, 4, 5)), "huge": X * 1e+200, "long": LONG}}),
         "Network.attention": (NETWORK.attention, {"x": X}, {"x": arrays(X)
-            | {"other tokens": np.ones((6, 4, 5)), "huge": X * 1e+200}}),
-        "Network.apply": (NETWORK.apply, {"weights": WEIGHTS, "x": X}, {"x": arrays(X),
+            | {"other tokens": np.ones((6, 4, 5)), "huge": X * 1e+200, "long": LONG}}),
+        "Network.apply": (NETWORK.apply, {"weights": WEIGHTS, "x": X}, {"x": arrays(X)
+            | {"long": LONG},
             "weights": whole_network(WEIGHTS)}),
         "Network.apply_paths": (NETWORK.apply_paths, {"weights": WEIGHTS, "x": X},
             {"x": arrays(X), "weights": whole_network(WEIGHTS)}),
@@ -216,8 +229,8 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
         "path_kernels": (kernels.path_kernels, {"xi_a": XI, "xi_b": XI}, {"xi_a": arrays(XI),
             "xi_b": but(arrays(XI), "None")}),
         "total_kernel": (kernels.total_kernel, {"U": np.eye(4), "xi_a": XI,
-            "prior_variance": 1.0}, {"U": matrices(np.eye(4)), "xi_a": arrays(XI),
-            "xi_b": but(arrays(XI), "None"), "prior_variance": POSITIVE,
+            "prior_variance": 1.0}, {"U": matrices(np.eye(4)), "xi_a": arrays(XI)
+            | {"many": MANY}, "xi_b": but(arrays(XI), "None"), "prior_variance": POSITIVE,
             "scale": but(arrays(np.ones(4)), "None") | {"other": np.ones(3)}}),
         "kernels.predict": (kernels.predict, {"kernel": kernel, "cross": kernel,
             "diagonal": np.ones(6), "y": Y, "temperature": 1.0}, {"kernel": matrices(kernel),
@@ -252,7 +265,8 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
             2, 3)), "huge": XI * 1e200}}),
         "Theory.kernel": (solved.kernel, {"xi_a": XI, "xi_b": XI}, {"xi_a": but(arrays(XI),
             "None"), "xi_b": but(arrays(XI), "None")}),
-        "Theory.kernel of one": (solved.kernel, {"xi_a": XI}, {"xi_a": {"huge": XI * 1e200}}),
+        "Theory.kernel of one": (solved.kernel, {"xi_a": XI}, {"xi_a": {"huge": XI * 1e200,
+            "many": MANY}}),
         "Theory.save": (solved.save, {"path": ""}, {"path": FILES | NO_KIND}),
         "sample_order_parameter": (draws_f, draws_good, sampling(draws_wrong)
             | {"whiten": FLAGS}),
@@ -291,7 +305,7 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
             {"images": THINGS, "examples": NATURAL | sizes, "seed": but(WHOLE, "list", "array")
             | {"words": [0, -1], "ragged": [[0], [0, 1]]}, "classes": classes}),
         "Sequences": (oneshot.Sequences, {"images": SEQUENCES.images, "signs": SEQUENCES.signs,
-            "y": SEQUENCES.y}, {"images": but(rows, "negative"),
+            "y": SEQUENCES.y}, {"images": rows,
             "signs": {"zero": 0 * SEQUENCES.y, "NaN": SEQUENCES.y * np.nan,
             "short": SEQUENCES.y[1:], "None": None}, "y": {"zero": 0 * SEQUENCES.y,
             "NaN": SEQUENCES.y * np.nan, "short": SEQUENCES.y[1:], "None": None,
@@ -349,6 +363,8 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
         "save_weights": (training.save_weights, {"path": f"{TEMPORARY}/attnpaths-hostile.npz",
             "trained": trained, "values": False}, {"path": FILES | NO_KIND,
             "trained": THINGS, "values": FLAGS}),
+        "save_weights of all": (training.save_weights, {"path": f"{FOLDER}/all.npz",
+            "trained": whole}, {"trained": unkept}),
     }
     # fmt: on
 
@@ -367,7 +383,7 @@ ALSO = {"head_counts": ("head",), "posterior": ("Posterior",),
     "score": ("scores", "head"), "gates": ("head", "factor"), "blocks": ("paths",),
     "most_paths": ("paths",), "tokens": ("token",), "mask": ("padding",),
     "images": ("authors' set",), "grid_of": ("grid",), "residual": ("skip", "paths"),
-    "gone": ("head",)}
+    "gone": ("head",), "trained": ("weights.",)}
 # fmt: on
 
 

@@ -94,10 +94,16 @@ def functions() -> dict[str, tuple[Callable, dict[str, Any], dict[str, dict[str,
         "NaN": float("nan"),
         "padded": "last, but one",
         "texts": ["a"],
+        "masked": np.ma.array([0] * 6, mask=[1] + [0] * 5),
     }
     classes = {"names": ["a", "b"] * 3, "a class missing": [0, 2] * 3, "half": [0.5, 1.0] * 3}
     classes |= {"negative": [-2, 1] * 3}
     masks = {"text": "all", "flat": np.ones(6), "other": np.ones((6, 5)), "empty": np.zeros((6, 4))}
+    masks |= {"ragged": [[1, 1], [1]], "texts": np.full((6, 4), "1")}
+    masks |= {
+        "NaN": np.full((6, 4), np.nan),
+        "masked": np.ma.array(np.ones((6, 4)), mask=np.eye(6, 4)),
+    }
     points = {"a diagonal": ([0, 1], [0, 1]), "twice": [0, 0], "a mask": np.eye(2, dtype=bool)}
     points |= {"crossed": ([0, 0, 1, 1], [0, 1, 1, 0])}
     chains = {name: POSITIVE for name in ("width", "temperature")}

@@ -110,6 +110,23 @@ def test_what_is_missing_is_said_before_anything_is_installed(place):
     assert "-m venv" not in done and not (place.folder / ".venv").exists()
 
 
+def test_a_try_that_failed_may_have_filled_the_disk(place):
+    """What it left is no reason not to ask for room, and is room that the next try has."""
+    place.python("python3.12")
+    place.fail.touch()
+    assert place.make("NEEDED=0")[0]
+    place.fail.unlink()
+    code, said, done = place.make("NEEDED=10000000")
+    assert code and "less than 10000000 GB are free here" in said and "-m venv" not in done
+    for name, kilobytes in {"df": "a 9 9 1000000 9 .", "du": "2000000 .venv"}.items():
+        tool = place.folder / "bin" / name
+        tool.write_text(f"#!/bin/sh\necho {kilobytes}\n")
+        tool.chmod(0o755)
+    assert "less than 4 GB are free here" in place.make("NEEDED=4")[1]
+    code, said, done = place.make("NEEDED=3")
+    assert code == 0 and "-m venv .venv" in done, said
+
+
 def test_a_try_that_failed_does_not_poison_the_next(place):
     place.python("python3.12")
     place.fail.touch()

@@ -14,6 +14,7 @@ from attnpaths import (
     Weights,
     analysis,
     empirical_order_parameter,
+    kernels,
     posterior,
     pruning,
     theory,
@@ -85,6 +86,39 @@ def test_features_are_measured_with_what_making_them_takes():
     examples = 5 * 2**30 // (8 * 3**10 * 4)
     with pytest.raises(ValueError, match=r"would need 10\.0 GiB of memory"):
         network.features(np.zeros((examples, 2, 4)))
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_attention_between_many_tokens():
+    """Of all examples where it is the result; elsewhere of one at a time."""
+    two, x = np.zeros((2, 1, 1)), np.zeros((1, 20_000, 1))
+    deep, mean = Network([two, two], readout=-1), Network([two], readout="mean")
+    weights = Weights.prior(0, width=1, dim=1, heads=(2,))
+    message = r"20,000 tokens of x, 2 matrices at once, would need 11\.9 GiB .*; take fewer tokens"
+    for make in (
+        lambda: mean.attention(x),
+        lambda: mean.features(x),
+        lambda: deep.features(x),
+        lambda: mean.apply(weights, x),
+        lambda: mean.apply_paths(weights, x),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    with pytest.raises(ValueError, match=r"100 tokens of x, 400,000 matrices at once"):
+        deep.attention(np.zeros((100_000, 100, 1)))
+    # a single layer that is read at one token needs no more than that token's attention
+    assert Network([two], readout=-1).features(x).shape == (1, 2, 1)
+
+
+@pytest.mark.usefixtures("eight_gigabytes")
+def test_kernels_of_many_examples():
+    many, one = np.ones((40_000, 2, 1)), np.eye(2)
+    message = r"40,000 examples of xi_a and 40,000 of xi_b would need 11\.9 GiB .*; take fewer ex"
+    solved = theory.gp_limit(XI[:, :, :1], Y, heads=(2,), temperature=1.0)
+    for make in (lambda: kernels.total_kernel(one, many), lambda: solved.kernel(many)):
+        with pytest.raises(ValueError, match=message):
+            make()
+    assert kernels.total_kernel(one, many, many[:3]).shape == (40_000, 3)
 
 
 @pytest.mark.usefixtures("eight_gigabytes")

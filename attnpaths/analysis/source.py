@@ -122,12 +122,13 @@ def padding(mask, inputs, options, shape: tuple[int, int]) -> Bool[np.ndarray, "
         given = (padded == 0) if np.shape(padded) == shape else padded
     if given is None:
         return np.ones(shape, bool)
-    if np.shape(given) != shape:
+    found = np.shape(given) if _checks.axes_of(given) >= 0 else "that is ragged"
+    if found != shape:
         raise ValueError(
             f"{name} must be [{shape[0]}, {shape[1]}], 1 for a token and 0 for padding, to say "
-            f"which tokens are read; got shape {np.shape(given)}; give `mask` yourself"
+            f"which tokens are read; got shape {found}; give `mask` yourself"
         )
-    real = np.asarray(given) > 0
+    real = np.asarray(_checks.array(name, given, "examples tokens")) > 0
     empty = np.flatnonzero(~real.any(axis=1))
     if len(empty):
         raise ValueError(
@@ -146,7 +147,7 @@ def by_example(readout, mask: Bool[np.ndarray, "P T"]) -> Float[np.ndarray, "P T
             return mask / mask.sum(axis=1, keepdims=True)
         last = tokens - 1 - mask[:, ::-1].argmax(axis=1)
         return np.eye(tokens)[mask.argmax(axis=1) if readout == "first" else last]
-    number = np.asarray(_checks.untensor(readout))
+    number = np.asarray(None if _checks.masked(readout) else _checks.untensor(readout))
     whole = np.array_equal(number, np.round(number)) if number.dtype.kind in "fiu" else False
     if number.shape not in ((), (examples,)) or not whole:
         raise ValueError(

@@ -73,6 +73,16 @@ def check_size(paths: int, shape: tuple[int, ...]) -> None:
     )
 
 
+def check_attention(maps: int, tokens: int) -> None:
+    """Refuse so many matrices Ω `[T, T]` at once that memory does not hold them."""
+    # with what they are the softmax of
+    _checks.memory(
+        16 * maps * tokens**2,
+        f"attention between the {tokens:,} tokens of x, {maps:,} matrices at once,",
+        "take fewer tokens, examples or heads",
+    )
+
+
 def map_examples(function: Callable, x: Float[Array, "examples tokens dim"], numbers: int):
     """`function` of every example, in blocks that fit the cache; each example takes `numbers`."""
     blocks = -(-x.shape[0] * numbers // _BLOCK)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from attnpaths import _checks
 from attnpaths.network.attended import Attended
 from attnpaths.network.attention import (
+    check_attention,
     check_size,
     itself,
     layer_attention,
@@ -114,7 +115,9 @@ class Network:
         >>> network.attention(jnp.ones((5, 2, 3)))[0][0, 0].tolist()
         [[0.5, 0.5], [0.5, 0.5]]
         """
-        return _checks.representable(_attention(self, self.check_input(x)))
+        x = self.check_input(x)
+        check_attention(len(x) * sum(self.head_counts), x.shape[1])
+        return _checks.representable(_attention(self, x))
 
     def features(self, x: ArrayLike) -> Float[Array, "examples paths dim"]:
         """Attentioned input ξ `[P, Π, D]`: what the readout token sees along each path.
@@ -129,6 +132,9 @@ class Network:
         """
         x = self.check_input(x)
         check_size(self.paths, x.shape)
+        # one example at a time, and of the last layer what is read
+        whole = self.head_counts if self.readout == "mean" else self.head_counts[:-1]
+        check_attention(max(whole, default=0), x.shape[1])
         return _checks.representable(_features(self, x))
 
     def apply(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples *outputs"]:
@@ -143,7 +149,9 @@ class Network:
         >>> network.apply(weights, jnp.ones((5, 4, 3))).shape
         (5,)
         """
-        return _checks.representable(_apply(self, self.check_weights(weights), self.check_input(x)))
+        weights, x = self.check_weights(weights), self.check_input(x)
+        check_attention(max(self.head_counts), x.shape[1])
+        return _checks.representable(_apply(self, weights, x))
 
     def apply_paths(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples *outputs"]:
         """The same output f `[P]`, or `[P, C]`, as a sum over attention paths.

@@ -47,16 +47,19 @@ class Sequences:
 
     def __post_init__(self):
         """Refuse what are no rows of three images, and labels other than ±1."""
+        for name in ("images", "signs", "y"):
+            if _checks.masked(getattr(self, name)):
+                raise ValueError(f"{name} must not be masked; leave such sequences out")
         images = np.asarray(self.images)
         if images.ndim != 2 or images.shape[1] != 3 or images.dtype.kind not in "iu":
             wanted = "images must be whole numbers [P, 3], three rows of a source for each sequence"
             got = f"{images.dtype} of shape {images.shape}"
             raise ValueError(f"{wanted}; got {got}; `draw` makes them")
+        if images.size and images.min() < 0:
+            raise ValueError(f"images must be rows of a source, from 0 on; got {images.min()}")
         object.__setattr__(self, "images", images)
         for name in ("signs", "y"):
             values = np.asarray(getattr(self, name))
-            if np.ma.is_masked(getattr(self, name)):
-                raise ValueError(f"{name} must not be masked; leave such sequences out")
             if values.shape != images.shape[:1]:
                 wanted = f"{name} must be one label for each of {len(images)} rows of images"
                 raise ValueError(f"{wanted}; got shape {values.shape}")
@@ -156,7 +159,7 @@ class Encoder:
         """Normalised patches `[P, 48, 64]`, one channel, without position and label."""
         _checks.kind("sequences", sequences, Sequences)
         rows, count = sequences.images.ravel(), len(self.patches)
-        outside = rows[(rows < 0) | (rows >= count)]
+        outside = rows[rows >= count]
         if len(outside):
             wanted = f"sequences.images must be rows of this source, 0 to {count - 1}"
             remedy = "encode sequences with the images they were drawn from"

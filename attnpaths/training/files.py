@@ -10,6 +10,9 @@ import numpy as np
 from attnpaths import _checks, _files
 from attnpaths.network import Network, Weights
 
+#: Larger weights cannot be kept.
+LARGEST = float(np.finfo(np.float16).max)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Trained:
@@ -47,6 +50,7 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     if path.suffix != ".npz":
         raise ValueError(f"path must end in .npz, the kind of file that this is; got {path}")
     network = trained.network
+    _checks.kind("trained.network", network, Network)
     if network.readout != "mean" or not all(isinstance(h, tuple) for h in network.heads):
         kinds = ["pairs" if isinstance(h, tuple) else "products" for h in network.heads]
         raise ValueError(
@@ -56,13 +60,23 @@ def save_weights(path: str | os.PathLike, trained: Trained, *, values: bool = Tr
     weights = trained.weights if values else None
     if values and weights is None:
         raise ValueError("there are no weights to save; give values=False to keep the heads alone")
-    arrays = {"labels": np.asarray(trained.labels)}
+    # what could not be read back is not written
+    labels = _checks.array("trained.labels", trained.labels, "vectors dim")
+    _checks.kind("trained.record", trained.record, dict)
+    large = {}
     for i, (k, q) in enumerate(network.heads):
-        arrays |= {f"keys{i}": _half(k), f"queries{i}": _half(q)}
+        large |= {f"keys{i}": k, f"queries{i}": q}
     if weights is not None:
-        arrays |= {"V0": _half(weights.V0), "a": _half(weights.a)}
-        arrays |= {f"V{i + 1}": _half(v) for i, v in enumerate(weights.V)}
-    record = json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n"
+        weights = network.check_weights(weights)
+        large |= {"V0": weights.V0, "a": weights.a}
+        large |= {f"V{i + 1}": v for i, v in enumerate(weights.V)}
+    arrays = {"labels": np.asarray(labels)} | {k: _half(k, each) for k, each in large.items()}
+    try:
+        record = json.dumps(trained.record, indent=1, ensure_ascii=False) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"trained.record must hold what JSON can: numbers, texts, lists and dicts; {error}"
+        ) from error
     _files.write_arrays(path, arrays)
     with _files.replacing(path.with_suffix(".json")) as temporary:
         temporary.write_text(record, encoding="utf-8")
@@ -144,10 +158,13 @@ def _common(sizes: tuple[int, ...]) -> int | tuple[int, ...]:
     return sizes[0] if len(set(sizes)) == 1 else sizes
 
 
-def _half(array) -> np.ndarray:
+def _half(name: str, array) -> np.ndarray:
     array = np.asarray(array)
     with np.errstate(over="ignore"):
         half = array.astype(np.float16)
     if not np.isfinite(half).all():
-        raise ValueError(f"weights up to {np.abs(array).max():g} do not fit in half precision")
+        raise ValueError(
+            f"{name} of trained holds weights up to {np.abs(array).max():g}, which do not fit in "
+            f"half precision, up to {LARGEST:g}; train with a smaller learning rate"
+        )
     return half

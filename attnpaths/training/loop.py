@@ -30,7 +30,7 @@ from attnpaths.tasks.oneshot import Encoder
 from attnpaths.tasks.pairs import check_source
 from attnpaths.training import checkpoint
 from attnpaths.training.batches import SAMPLING, batches_per_epoch, epoch
-from attnpaths.training.files import Trained, save_weights
+from attnpaths.training.files import LARGEST, Trained, save_weights
 from attnpaths.training.model import Model
 
 # sequences that are evaluated together; validation of the authors' size is 101 batches of 128
@@ -210,6 +210,8 @@ def train(
             step = state["step"] = step + 1
             bar.update()
             if step % settings.validate_every == 0 or step == total:
+                # what may be the best is what is kept in the end
+                _check_diverged(settings, state, model, path)
                 _validate(model, encoder, held_out, state)
             if step % 50 == 0:
                 bar.set_postfix(loss=f"{loss:.3f}", best=f"{state['best_accuracy']:.4f}")
@@ -331,15 +333,17 @@ def _prepare(folder: Path, model) -> None:
 
 
 def _check_diverged(settings, state, found: Any, path: Path) -> None:
-    """Stop when the loss, or a weight of the model, is no longer a number."""
+    """Stop when the loss is no longer a number, or a weight of the model none that can be kept."""
     if isinstance(found, float):
-        fine = math.isfinite(found)
+        fine, why = math.isfinite(found), "its loss is no longer finite"
     else:
-        fine = all(bool(weight.isfinite().all()) for weight in found.parameters())
+        largest = max(float(weight.detach().abs().max()) for weight in found.parameters())
+        # NaN is no larger than anything, nor smaller
+        fine, why = largest <= LARGEST, f"weights up to {largest:g} do not fit in half precision"
     if not fine:
         kept = f"the last good state is in {path}" if path.exists() else "nothing was written"
         raise ValueError(
             f"training diverged after step {state['step']} at "
-            f"learning_rate={settings.learning_rate:g}: its numbers are no longer finite; {kept}; "
+            f"learning_rate={settings.learning_rate:g}: {why}; {kept}; "
             "train with a smaller learning_rate, in another folder"
         )

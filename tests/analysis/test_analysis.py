@@ -239,6 +239,17 @@ def test_padding_is_found_where_the_model_finds_it():
         source.padding([[1, 1], [0, 0]], None, None, (2, 2))
     with pytest.raises(ValueError, match=r"mask must be \[2, 3\]"):
         source.padding(MASK, None, None, (2, 3))
+    hole = np.array([[True, False], [False, False]])
+    for bad, message in (
+        (np.ma.array(np.ones((2, 2)), mask=hole), "mask must not be masked"),
+        (np.where(hole, np.nan, 1.0), "mask must be finite"),
+        (np.full((2, 2), "1"), "mask must hold real numbers"),
+        ([[1, 1], [1]], r"mask must be \[2, 2\].* that is ragged"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            source.padding(bad, None, None, (2, 2))
+    with pytest.raises(ValueError, match="readout must be 'first', 'last'"):
+        source.by_example(np.ma.array([0, 0], mask=[1, 0]), np.ones((2, 2), bool))
 
 
 def test_padded_tokens_change_nothing(report):

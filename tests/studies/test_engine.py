@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from book.studies import authors
 from book.studies import engine as results
 
 
@@ -132,3 +133,11 @@ def test_every_file_says_where_it_came_from(name):
 def test_every_file_is_that_of_a_study():
     found = {path.parent.name for path in results.HERE.glob("*/results.json")}
     assert found == STUDIES
+
+
+def test_the_authors_numbers_are_named_where_they_are_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr(authors, "HERE", tmp_path)
+    for text in ('{"draws": ', "3"):
+        (tmp_path / "sampler.json").write_text(text)
+        with pytest.raises(ValueError, match=r"sampler\.json is damaged .*; restore it"):
+            authors.read("sampler")

@@ -252,6 +252,9 @@ def test_bad_arguments(glyphs):
         ({"images": [[0.0, 1.0, 2.0]] * 2}, r"\[P, 3\], three rows .* got float64"),
         ({"images": [[True, False, True]] * 2}, "images must be whole numbers.* got bool"),
         ({"images": None}, "images must be whole numbers.* got object"),
+        ({"images": [[0, 1, -2]] * 2}, "images must be rows of a source, from 0 on; got -2"),
+        ({"images": np.ma.array(np.ones((2, 3), int), mask=np.eye(2, 3))}, "images must not be m"),
+        ({"y": np.ma.array([1, -1], mask=[1, 0])}, "y must not be masked; leave such seq"),
         ({"signs": [1]}, r"signs must be one label for each of 2 rows of images; got shape \(1,\)"),
         ({"signs": 1}, r"signs must be one label for each of 2 rows of images; got shape \(\)"),
         ({"y": [[1, -1]]}, r"y must be one label for each of 2 rows.*; got shape \(1, 2\)"),
@@ -270,7 +273,7 @@ def test_what_are_no_sequences(change, message):
         Sequences(**(good | change))
 
 
-@pytest.mark.parametrize("row", [-1, -1200, 1200, 2**40])
+@pytest.mark.parametrize("row", [1200, 2**40])
 def test_images_that_a_source_does_not_have(glyphs, row):
     assert len(glyphs.pixels) == 1200
     one = np.ones(2, int)

@@ -195,6 +195,18 @@ def test_divergence_ends_a_run_when_it_happens(glyphs, folder):
     )
 
 
+@pytest.mark.parametrize("until", [None, 4])
+def test_weights_that_could_not_be_kept_end_a_run_when_they_appear(glyphs, tmp_path, until):
+    """Finite, and too large for half precision: known at the next validation, not at the end."""
+    fast = dataclasses.replace(SMALL, learning_rate=1e5, epochs=50.0)
+    message = (
+        r"diverged after step 4 at learning_rate=100000: weights up to \S+ do not fit in half "
+    )
+    with pytest.raises(ValueError, match=message + r"precision; nothing was written"):
+        run(glyphs, tmp_path, fast, until=until)
+    assert not list(tmp_path.iterdir())
+
+
 def test_damaged_files_of_another_source_do_not_cost_the_weights(glyphs, folder, monkeypatch):
     def broken(name, **_):
         raise FileNotFoundError(f"{name} is not here")

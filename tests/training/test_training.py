@@ -302,7 +302,7 @@ def test_files_of_another_shape(glyphs, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no weights at .*; train them with"):
         load_weights(tmp_path / "nothing.npz")
     large = Weights(1e6 * trained.weights.V0, trained.weights.V, trained.weights.a)
-    with pytest.raises(ValueError, match="do not fit in half precision"):
+    with pytest.raises(ValueError, match=r"V0 of trained .* do not fit in half precision"):
         save_weights(path, training.Trained(trained.network, large, trained.labels, {}))
 
 
@@ -332,6 +332,26 @@ def test_what_a_file_cannot_hold_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="no weights to save; give values=False"):
         save_weights(tmp_path / "it.npz", heads_of([pair]))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("as_users_see_it")
+def test_what_could_not_be_read_back_is_not_saved(tmp_path):
+    whole = heads_of([(np.ones((2, 1, 3)),) * 2])
+    whole = dataclasses.replace(whole, weights=Weights.prior(0, width=4, dim=3, heads=(2,)))
+    for wrong, message in (
+        ({"labels": np.full((3, 3), np.nan)}, r"trained\.labels must be finite"),
+        ({"labels": None}, r"trained\.labels must hold real numbers"),
+        ({"labels": np.ma.array(np.ones((3, 3)), mask=True)}, r"trained\.labels must not be mask"),
+        ({"weights": Weights.prior(0, width=4, dim=3, heads=(3,))}, r"weights\.V has heads \(3,\)"),
+        ({"network": None}, r"trained\.network must be Network; got NoneType"),
+        ({"record": {"curve": np.ones(2)}}, r"trained\.record must hold what JSON can"),
+        ({"record": None}, r"trained\.record must be dict; got NoneType"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            save_weights(tmp_path / "it.npz", dataclasses.replace(whole, **wrong))
+    assert not list(tmp_path.iterdir())
+    save_weights(tmp_path / "it.npz", whole)
+    assert load_weights(tmp_path / "it.npz").weights.widths == (4, 4)
 
 
 def broken_record(path):

@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).parent
+
 
 def read(name: str) -> dict[str, Any]:
     """One of the files: `"data"`, `"theory"`, `"sampler"` or `"oneshot"`.
@@ -17,7 +19,11 @@ def read(name: str) -> dict[str, Any]:
     >>> read("sampler")["draws"]
     300
     """
-    return json.loads((Path(__file__).parent / f"{name}.json").read_text("utf-8"))
+    path = HERE / f"{name}.json"
+    try:
+        return dict(json.loads(path.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it from the repository") from error
 
 
 _DATA, _THEORY = read("data"), read("theory")
