@@ -64,11 +64,11 @@ SLOW = ("theory", "studies", "training", "analysis", "adapters", "pruning", "exp
 SLOW = tuple(f"tests/{name}" for name in (*SLOW, "test_hostile", "test_doctests", "test_wheel"))
 # What calls again what smaller tests call, for long: counting lines makes Python a third slower.
 UNCOUNTED = (
-    *(f"tests/{name}/" for name in ("studies", "explorer", "browser")),
+    *(f"tests/{name}/" for name in ("studies", "browser")),
     *(f"tests/test_{name}" for name in ("hostile", "doctests")),
     *(f"tests/posterior/test_posterior_{n}" for n in ("agreement", "calibration", "paper")),
     "tests/posterior/test_posterior_residual",
-    *(f"tests/theory/test_{name}" for name in ("convergence", "devices", "theory_residual")),
+    "tests/theory/test_theory_residual",
 )
 # What a worker does while another runs the last chapter, so that the build need not run it too.
 MEANWHILE = "tests/posterior/"
