@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 from attnpaths import kernels
 from attnpaths.network.ways import Ways
 from attnpaths.problem import Problem, graded_rows
+from attnpaths.theory import stored
 from attnpaths.theory.factors import (
     Factors,
     assemble,
@@ -57,14 +59,14 @@ class Widths(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A problem whose levels are in units of σ²; one of the two forms of its kernel is None.
+    """A problem whose levels are in units of σ², with the kernels of pairs of paths, if they fit.
 
     Its rows are those of `problem.graded_rows`; `unseen`, `missed` and `unsure` are what these
-    leave out.
+    leave out. Kernels are kept as `stored` keeps them, or whole where there are several outputs.
     """
 
-    stored: Float[Array, "pairs rows rows"] | None
-    features: Float[Array, "rows paths dim"] | None
+    stored: Float[Array, "pairs kept"] | None
+    features: Float[Array, "rows paths dim"]
     y: Float[Array, " labels"]
     unseen: Array | int
     missed: Float[Array, ""]
@@ -81,15 +83,37 @@ def prepare(problem: Problem) -> Data:
     rest = rows.y.ravel(), rows.unseen, rows.missed, unsure, problem.temperature
     if not kernels.stores(count, paths, ways.readouts):
         return Data(None, features, *rest)
-    return Data(kernels.pair_kernels(features, features, ways.readouts), None, *rest)
+    if ways.readouts == 1:
+        return Data(stored.pair_kernels(features), features, *rest)
+    pairs_ = kernels.pair_kernels(features, features, ways.readouts)
+    return Data(pairs_.reshape(len(pairs_), -1), features, *rest)
 
 
 def mix(data: Data, u: Float[Array, " entries"]) -> Float[Array, "labels labels"]:
     """The kernel K(U), linear in the entries u of U on and below its diagonal."""
-    if data.stored is not None:
-        return kernels.weigh(u, data.stored, len(data.y) // data.stored.shape[1])
-    assert data.features is not None
-    return kernels.combine(kernels.symmetric(u), data.features, data.features)
+    rows = len(data.features)
+    if data.stored is None:
+        return kernels.combine(kernels.symmetric(u), data.features, data.features)
+    if by_entry(data):
+        return stored.whole(u @ data.stored, rows)
+    pairs_ = data.stored.reshape(-1, rows, rows)
+    return kernels.weigh(u, pairs_, len(data.y) // rows)
+
+
+def _seen(data: Data, v: Float[Array, " labels"]) -> Float[Array, "entries dim"]:
+    """Σ_μ v_μ ξ_μ for every path, and output: vᵀK(U)w is Σ U times the products of two of these."""
+    by_row = v.reshape(len(data.features), -1)
+    return jnp.einsum("rpd,rc->pcd", data.features, by_row).reshape(-1, data.features.shape[2])
+
+
+def _pulls(one: Float[Array, "entries dim"], other: Float[Array, "entries dim"]):
+    """∂/∂u of vᵀK(u)w, in the entries u of U on and below its diagonal, by what v and w have seen.
+
+    It reads ξ, which is small, and none of the kernels.
+    """
+    products = one @ other.T
+    both = products + products.T
+    return (both - jnp.diag(jnp.diag(products)))[np.tril_indices(len(both))]
 
 
 def _inverse(matrix: Float[Array, "n n"]):
@@ -132,9 +156,8 @@ def _likelihood(data: Data, u: Float[Array, " entries"]):
     v = inverse @ data.y
     energy = 2 * jnp.sum(jnp.log(jnp.diag(factor))) + data.y @ v
     transpose = jax.linear_transpose(lambda w: mix(data, w), u)
-    # one after the other: of both at once XLA makes something ten times slower
-    (traces,), (pulls,) = transpose(inverse), transpose(jnp.outer(v, v))
-    return (energy, traces, pulls), (whitening, inverse, v, transpose)
+    (traces,), seen = transpose(inverse), _seen(data, v)
+    return (energy, traces, _pulls(seen, seen)), (whitening, inverse, v, transpose)
 
 
 @jax.custom_jvp
@@ -154,8 +177,8 @@ def _(primals, tangents):
     (data, u), (_, du) = primals, tangents
     (energy, traces, pulls), (_, inverse, v, transpose) = _likelihood(data, u)
     dK = mix(data, du)
-    cross = jnp.outer(-inverse @ (dK @ v), v)
-    (dtraces,), (dpulls,) = transpose(-inverse @ dK @ inverse), transpose(cross + cross.T)
+    (dtraces,) = transpose(-inverse @ dK @ inverse)
+    dpulls = 2 * _pulls(_seen(data, v), _seen(data, -inverse @ (dK @ v)))
     return (energy, traces, pulls), ((traces - pulls) @ du, dtraces, dpulls)
 
 
@@ -260,14 +283,24 @@ def _bent(B: Factors, slopes: Factors, ways: Ways) -> Float[Array, " unknowns"]:
 
 def by_entry(data: Data) -> bool:
     """Whether there is a stored kernel for every entry of U on and below its diagonal."""
-    return data.stored is not None and data.stored.shape[1] == len(data.y)
+    return data.stored is not None and len(data.features) == len(data.y)
 
 
 def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
     """C_a x for all entries a of U on and below its diagonal, which are what K is linear in."""
-    if by_entry(data):
-        return jnp.einsum("apq,qm->apm", data.stored, x)
-    return jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
+    if not by_entry(data):
+        return jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
+    rows, paths, dim = data.features.shape
+    if entries * rows < paths**2 * dim:
+        pairs_ = jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored)
+        return jnp.einsum("apq,qm->apm", pairs_, x)
+    # many paths of few directions: one product of matrices for all pairs, in both orders
+    by_path = jnp.swapaxes(data.features, 0, 1)
+    along = jnp.swapaxes(jnp.swapaxes(by_path, 1, 2) @ x, 0, 1).reshape(dim, -1)
+    both = (by_path.reshape(-1, dim) @ along).reshape(paths, rows, paths, -1)
+    first, second = np.tril_indices(paths)
+    double = jnp.asarray(first != second)[:, None, None]
+    return both[first, :, second] + jnp.where(double, both[second, :, first], 0.0)
 
 
 def energy_hessian(

@@ -27,9 +27,10 @@ _HIDDEN, _LEFT = 1e-7, 1e-7
 # Less than this of an entry of U may not decide, as it would be lost in the digits of the others;
 # less than the second, where the kernel is so far above the temperature that these are doubtful.
 _RESOLVED, _FAINT, _STEEP = 1e-8, 1e-6, 1e7
-# Where a level has grown by more than this, or where so few units have a kernel so far above the
-# temperature, there may be other minima: two more starts are made.
-_GROWN, _FEW, _COLD = 10.0, 10.0, 1e6
+# Where a level has grown by more than this, where so few units have a kernel so far above the
+# temperature, or where there is hardly more than one unit, there may be other minima: two more
+# starts are made.
+_GROWN, _FEW, _COLD, _SINGLE = 10.0, 10.0, 1e6, 2.0
 _MOST_EVALUATIONS = 1000
 _TOO_LARGE = (
     "xi or y is too large beside the temperature: the action overflows double precision; divide "
@@ -173,6 +174,7 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
     starts = Starts.of(found, data.temperature, widths, ways, near.point, near.alone)
 
     crowded = (widths.mean < _FEW) & (found.largest > _COLD * data.temperature)
+    crowded |= widths.mean < _SINGLE
 
     def formed(B, careful):
         return action.hessian(B, careful, data, widths, ways)

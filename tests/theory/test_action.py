@@ -201,11 +201,11 @@ def same_energy(p, other_data):
 
 def test_streamed_kernels_are_stored_kernels(monkeypatch):
     p = problem((2, 3), 30)
-    assert prepare(p).features is None and prepare(p).stored is not None
+    assert prepare(p).stored is not None
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "STORED_BYTES", 0)
         streamed = prepare(p)
-    assert streamed.stored is None and streamed.features is not None
+    assert streamed.stored is None
     same_energy(p, streamed)
     u = jnp.asarray(np.random.default_rng(0).standard_normal(21))
     np.testing.assert_allclose(
