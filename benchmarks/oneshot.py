@@ -19,7 +19,7 @@ from attnpaths.tasks import oneshot
 from attnpaths.theory.adam import LEARNING_RATES
 from attnpaths.training.model import Model
 from benchmarks.timing import table
-from book.studies.oneshot.run import TEMPERATURES, WIDTHS
+from book.studies.oneshot.theory import TEMPERATURES, WIDTHS
 
 SIZES = {"layers": 2, "heads": 4, "key_dim": 128, "width": 512}
 # Adam runs at one point in the middle of the grid, at a rate that suits it

@@ -130,13 +130,9 @@ def test_a_notebook_runs_as_downloaded(book, tmp_path):
             assert len(old.outputs) == len(new.outputs) or not old.outputs
 
 
-#: Chapters that still show text as it was printed.
-PRINTING = {"book/oneshot", "book/pruning"}
-
-
 def test_text_is_shown_in_checks_only(book, chapter):
     html = (book / f"{chapter}.html").read_text("utf-8")
     story = re.sub(r'<details class="check">.*?</details>', "", html, flags=re.DOTALL)
     shown = re.findall(r'<div class="output (?:stream|text_plain)[^"]*"', story)
-    assert bool(shown) == (chapter in PRINTING)
-    assert len(re.findall(r'<details class="[^"]*\bhide\b', html)) <= 5 or chapter in PRINTING
+    assert not shown
+    assert len(re.findall(r'<details class="[^"]*\bhide\b', html)) <= 5

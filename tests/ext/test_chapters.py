@@ -11,8 +11,6 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 CHAPTERS = sorted(
     path.stem for path in BOOK.glob("*.md") if "\nkernelspec:" in path.read_text("utf-8")
 )
-#: Chapters that are still to be written in this form.
-PENDING = {"oneshot", "pruning"}
 
 
 def cells_of(chapter):
@@ -60,17 +58,17 @@ def sentences(text):
     return re.findall(r".+?[.!?](?= |$)", text.replace("  ", " ").strip())
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in PENDING])
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_no_raw_text_outside_of_checks(chapter):
     assert raw_outputs(chapter) == []
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in PENDING])
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_at_most_five_bars(chapter):
     assert len(bars(chapter)) <= 5
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in PENDING])
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_has_exercises(chapter):
     text = (BOOK / f"{chapter}.md").read_text("utf-8")
     asked = re.findall(r"exercise-start\}.*?\n:label: ([\w-]+)", text)
@@ -78,15 +76,9 @@ def test_a_chapter_has_exercises(chapter):
     assert asked and asked == solved
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name not in PENDING])
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_summary_has_three_sentences(chapter):
     assert len(sentences(section(chapter, "Summary"))) == 3
-
-
-@pytest.mark.parametrize("chapter", sorted(PENDING))
-def test_a_pending_chapter_is_not_yet_in_this_form(chapter):
-    # else it belongs under the rules above
-    assert raw_outputs(chapter) or len(bars(chapter)) > 5 or not section(chapter, "Summary")
 
 
 def test_what_breaks_the_rules_is_noticed():

@@ -175,10 +175,10 @@ def test_the_cache_key_follows_library_and_studies(tmp_path):
     requirements = tmp_path / "requirements.txt"
     (package / "tasks" / "__pycache__").mkdir(parents=True)
     (package / "explorer").mkdir()
-    (studies / "oneshot" / "weights").mkdir(parents=True)
+    (studies / "oneshot" / "networks").mkdir(parents=True)
     files = [package / "paths.py", package / "tasks" / "markov.py", package / "data.json"]
     files += [studies / "engine.py", studies / "oneshot" / "results.json"]
-    files += [studies / "oneshot" / "weights" / "net.npz"]
+    files += [studies / "oneshot" / "networks" / "net.npz"]
     for path in [*files, requirements]:
         path.write_text("a")
 

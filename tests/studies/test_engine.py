@@ -1,6 +1,8 @@
 """Studies keep what is done, and say where it came from."""
 
+import functools
 import json
+import os
 
 import numpy as np
 import pytest
@@ -141,3 +143,25 @@ def test_the_authors_numbers_are_named_where_they_are_damaged(tmp_path, monkeypa
         (tmp_path / "sampler.json").write_text(text)
         with pytest.raises(ValueError, match=r"sampler\.json is damaged .*; restore it"):
             authors.read("sampler")
+
+
+def one_of(number):
+    """A part that another process can compute."""
+    return {"number": number, "cores": len(os.sched_getaffinity(0))}
+
+
+def stops():
+    raise ValueError("this part fails")
+
+
+def test_parts_side_by_side(tmp_path):
+    parts = {f"part {i}": functools.partial(one_of, i) for i in range(3)}
+    held = results.collect("study", parts, folder=tmp_path, jobs=2)
+    assert {name: each["number"] for name, each in held["parts"].items()} == {
+        f"part {i}": i for i in range(3)
+    }
+    assert {each["cores"] for each in held["parts"].values()} == {1}
+    assert held == results.read("study", tmp_path)
+    with pytest.raises(ValueError, match="this part fails"):
+        results.collect("study", parts | {"fails": stops}, folder=tmp_path, jobs=2)
+    assert results.read("study", tmp_path)["parts"] == held["parts"]

@@ -1,384 +1,342 @@
-"""The one-shot study, on glyphs and a small network that was never trained."""
+"""The study over many networks, on a small network and drawn characters."""
 
-import dataclasses
 import functools
-import itertools
+import json
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnpaths import Problem, empirical_order_parameter, posterior, pruning, theory
-from attnpaths.posterior import prior
+from attnpaths import pruning as heads_of
+from attnpaths import theory as solver
 from attnpaths.tasks import images as image_sources
 from attnpaths.tasks import oneshot
-from attnpaths.training.files import Trained, load_weights, save_weights
-from attnpaths.training.model import Model
-from book.studies import engine as results
-from book.studies.oneshot import run as study
-from book.studies.oneshot import sizes
+from attnpaths.training import Model, Trained
+from book.studies import authors, engine
+from book.studies.oneshot import claims, pruning, run, theory, trained
+from book.studies.oneshot.rules import DEEP, LARGE, RULES, SMALL
+from book.studies.verdicts.paired import paired
 
-HEADS, WIDTHS, TEMPERATURES = (2, 2), (10, 1000), (0.1, 1.0)
+HEADS = (3, 3)
+GRID = {"widths": (10, 1000), "temperatures": (0.1, 1.0)}
 
 
 @pytest.fixture(scope="module")
 def glyphs():
-    return image_sources.load("glyphs", classes=30)
+    return {"glyphs": image_sources.load("glyphs", classes=40)}
 
 
 @pytest.fixture(scope="module")
-def trained():
-    model = Model(layers=2, heads=2, key_dim=3, width=8, seed=1)
-    network, weights = model.export()
-    return Trained(network, weights, oneshot.label_vectors(3), {})
+def arrays():
+    network, weights = Model(layers=2, heads=3, key_dim=3, width=8, seed=1).export()
+    return trained.compacted(Trained(network, weights, oneshot.label_vectors(), {}))
 
 
 @pytest.fixture(scope="module")
-def make(glyphs, trained):
-    @functools.cache
-    def make(seed):
-        setting = {"examples": 30, "test_examples": 20, "labels": trained.labels}
-        other = dataclasses.replace(glyphs, source="other")
-        task = oneshot.make_task(seed, source=glyphs, out_of_distribution=[other], **setting)
-        return study.features(trained.network, task)
-
-    return make
+def network(arrays):
+    return trained.made("small", arrays, {"settings": {"seed": 0}, "checksum": "0"})
 
 
 @pytest.fixture(scope="module")
-def found(glyphs, trained):
-    return study.outputs(trained, {"glyphs": glyphs}, examples=60)
+def data(network, glyphs):
+    return theory.drawn(network, glyphs, 0, examples=30, test_examples=20)
 
 
-def test_features_are_those_of_the_task(glyphs, trained):
-    setting = {"examples": 30, "test_examples": 20, "labels": trained.labels}
-    task = oneshot.make_task(0, source=glyphs, out_of_distribution=(), **setting)
-    data = study.features(trained.network, task)
-    assert data.heads == HEADS and list(data.tests) == ["glyphs"]
-    np.testing.assert_array_equal(data.xi, trained.network.features(task.train.x))
-    np.testing.assert_array_equal(data.tests["glyphs"][1], task.test.y)
-
-
-def test_a_sweep_chooses_temperatures_by_its_own_test_set(make):
-    data = make(0)
-    answer = study.sweep(data, widths=WIDTHS, temperatures=TEMPERATURES)
-    grid = theory.sweep(
-        data.xi, data.y, heads=HEADS, widths=WIDTHS, temperatures=TEMPERATURES, progress=False
-    )
+def test_accuracies_are_those_of_theory_and_gp(data):
+    found = theory.solved(data, **GRID, describe=True)
+    assert found["own"] == "glyphs" and found["converged"] == 4
     xi, y = data.tests["glyphs"]
-    np.testing.assert_allclose(
-        answer["accuracy"]["glyphs"], grid.predict(xi).accuracy(y), atol=1e-4
-    )
-    limit = theory.gp_limit(data.xi, data.y, heads=HEADS, temperature=1.0)
-    other, signs = data.tests["other"]
-    expected = float(limit.predict(other).accuracy(signs))
-    assert answer["gp_accuracy"]["other"][1] == pytest.approx(expected)
-    best = [TEMPERATURES[int(np.argmax(row))] for row in answer["accuracy"]["glyphs"]]
-    assert answer["best_temperature"] == best
-    assert answer["converged"] == 4 and answer["largest_gradient"] < 1e-6
-    assert 0 < answer["peak_memory_gib"] < 100 and answer["seconds"] > 0
+    for i, width in enumerate(GRID["widths"]):
+        point = solver.solve(data.xi, data.y, heads=HEADS, width=width, temperature=1.0)
+        share = float(point.predict(xi).accuracy(y))
+        assert found["accuracy"]["glyphs"][i][1] == pytest.approx(share)
+        assert found["strength"][i][1] == pytest.approx(np.trace(point.U) / 9, rel=1e-3)
+    limit = solver.gp_limit(data.xi, data.y, heads=HEADS, temperature=0.25)
+    at = found["gp_temperatures"].index(0.25)
+    assert found["gp_accuracy"]["glyphs"][at] == pytest.approx(float(limit.predict(xi).accuracy(y)))
+    narrow = found["narrow"]
+    point = solver.solve(data.xi, data.y, heads=HEADS, width=10, temperature=narrow["temperature"])
+    np.testing.assert_allclose(narrow["U"], point.U, rtol=2e-3, atol=1e-3)
+    assert sum(o**2 for o in narrow["overlaps"]) == pytest.approx(1, abs=0.01)
 
 
-def test_draws_compare_with_the_gp_of_the_same_draw(make):
-    setting = {"widths": WIDTHS, "temperatures": TEMPERATURES, "gp_temperatures": TEMPERATURES}
-    answer = study.draws(make, seeds=(0, 1, 2), **setting)
-    alone = [study.sweep(make(s), widths=WIDTHS, temperatures=TEMPERATURES) for s in range(3)]
-    best = answer["best"]
-    for d, each in enumerate(alone):
-        for i in range(2):
-            assert best["accuracy"]["glyphs"][d][i] == max(each["accuracy"]["glyphs"][i])
-        assert best["gp_accuracy"]["glyphs"][d] == max(each["gp_accuracy"]["glyphs"])
-    gains = np.subtract(
-        best["accuracy"]["glyphs"], np.array(best["gp_accuracy"]["glyphs"])[:, None]
-    )
-    np.testing.assert_allclose(best["gain"]["glyphs"]["mean"], gains.mean(axis=0), atol=1e-3)
-    error = gains.std(axis=0, ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose(best["gain"]["glyphs"]["standard_error"], error, atol=1e-3)
-    # held out: the temperature that the other draws like best, whatever the own test says
-    table = np.array([each["accuracy"]["glyphs"] for each in alone])
-    for d in range(3):
-        others = np.delete(table, d, axis=0).mean(axis=0).round(9)
-        chosen = [TEMPERATURES[j] for j in others.argmax(axis=1)]
-        assert answer["held_out"]["temperature"][d] == chosen
-        own = [table[d, i, TEMPERATURES.index(t)] for i, t in enumerate(chosen)]
-        assert list(answer["held_out"]["accuracy"]["glyphs"][d]) == own
+def test_ties_go_to_the_higher_temperature():
+    assert theory.best([0.8, 0.8, 0.7], [0.1, 0.2, 0.3]) == 1
+    assert theory.best([0.8, 0.1 + 0.7, 0.7], [0.2, 0.1, 0.3]) == 0
 
 
-def test_order_parameters_are_compared(make, trained):
-    data, own = make(0), empirical_order_parameter(trained.weights)
-    point = theory.solve(data.xi, data.y, heads=HEADS, width=10, temperature=0.1)
-    beside = {"self": point.U, "descent": own}
-    answer = study.order_parameter(data, width=10, temperature=0.1, beside=beside)
-    np.testing.assert_allclose(answer["U"], point.U, rtol=1e-3)
-    scores = list(pruning.head_scores(point.U, HEADS).values())
-    np.testing.assert_allclose(answer["scores"], scores, rtol=1e-3)
-    assert answer["agreement"]["self"] == dict.fromkeys(answer["agreement"]["self"], 1.0)
-    assert -1 <= answer["agreement"]["descent"]["correlation"] < 1
-    assert len(answer["alignment"]) == len(answer["gp_alignment"]) == 30
-    assert sum(a**2 for a in answer["alignment"]) == pytest.approx(1, abs=0.01)
-
-
-def test_agreement_sees_signs_and_blocks():
+def test_structure_of_an_order_parameter():
+    U = np.kron(np.eye(2), np.full((2, 2), 2.0)) + 1 + np.eye(4)
+    found = theory.structure(U, (2, 2))
+    assert found["largest_tie"] == 0.75 and found["weighting"] == 1
+    assert found["block_ratio"] == 3 and found["block_share"] == pytest.approx(12 / 20)
+    first = theory.structure(np.diag([1.0, 1, 3, 3]) + 0.1, (2, 2))["first_head"]
+    second = theory.structure(np.diag([1.0, 3, 1, 3]) + 0.1, (2, 2))["first_head"]
+    assert first == pytest.approx(1) and second == pytest.approx(0)
     rng = np.random.default_rng(0)
-    U = rng.standard_normal((4, 4))
-    U = U + U.T
-    opposite = study.agreement(U, np.diag(3 * np.diag(U)) - U)
-    assert opposite["correlation"] == -1 and opposite["signs"] == opposite["weighted_signs"] == 0
-    one = np.kron(np.eye(2), np.full((2, 2), 3.0)) + 1
-    assert study.block_ratio(one, (2, 2)) == 4
-    assert study.block_ratio(np.kron(np.full((2, 2), 3.0), np.eye(2)) + 1, (2, 2)) < 1
-    big = study.described(np.eye(64) + 1, (8, 8))
-    assert "U" not in big and len(big["scores"]) == 16 and big["block_ratio"] == 1
+    one = rng.standard_normal((4, 4))
+    one = one + one.T
+    own, renamed = theory.equal_signs(one, 3 * one, (2, 2))
+    assert own == 1 and len(renamed) == 4
+    # heads 1 and 2 of the first layer change their names
+    order = [2, 3, 0, 1]
+    above = np.triu_indices(4, 1)
+    expected = np.mean(np.sign(one[above]) == np.sign(one[np.ix_(order, order)][above]))
+    assert expected in renamed
+    assert theory.equal_signs(one, np.diag(np.diag(one)) * 2 - one, (2, 2))[0] == 0
 
 
 @pytest.fixture(scope="module")
-def small():
-    """Three paths and a handful of examples: quick to sample."""
+def scored(network, glyphs, data):
+    return pruning.scores(network, glyphs, data, examples=60)
+
+
+@pytest.fixture(scope="module")
+def outputs(network, glyphs):
+    return pruning.outputs(network, glyphs, {"glyphs": 80})
+
+
+def test_scores_are_those_of_the_library(network, scored, data):
+    by_rule, again, U = scored
+    point = solver.solve(data.xi, data.y, heads=HEADS, width=10, temperature=0.5)
+    np.testing.assert_allclose(U, point.U)
+    assert by_rule["score"] == heads_of.head_scores(point.U, HEADS)
+    assert by_rule["score, either"] == heads_of.head_scores(point.U, HEADS, pairs="either")
+    assert by_rule["score, shuffled labels"] != by_rule["score"]
+    assert list(by_rule["value norm"].values()) == network.norms.tolist()
+    names = set(heads_of.all_heads(HEADS))
+    assert all(set(each) == names for each in by_rule.values())
+    assert all(len(order) == 4 for order in again.values())
+
+
+def test_no_rule_is_above_the_best(scored, outputs):
+    answer = pruning.pruned(HEADS, outputs, *scored)
+    parts, y = outputs["glyphs"]
+    assert answer["own"] == "glyphs"
+    for ablation in ("zero", "mean"):
+        one = answer["tests"]["glyphs"][ablation]
+        for curve in one["curves"].values():
+            assert len(curve) == 5 and np.all(np.array(curve) <= np.array(one["best"]) + 1e-12)
+        alone = heads_of.each_head(parts, y, heads=HEADS, ablation=ablation)
+        whole = one["curves"]["score"][0]
+        np.testing.assert_allclose(one["drop"], whole - np.array(list(alone.values())))
+        every = heads_of.subset_accuracies(parts, y, heads=HEADS, ablation=ablation)
+        assert sum(one["shapley"]) == pytest.approx(every[1, 1, 1, 1, 1, 1] - every.flat[0])
+        assert one["correlation"]["first layer first"]["within"] is None
+    # greedy on the same data would start with the best single head
+    first = np.argmin(answer["scores"]["measured drop"])
+    assert answer["orders"]["measured drop, step by step"][0] == answer["heads"][first]
+    # as JSON has it
+    assert json.loads(json.dumps(engine._plain(answer)))["own"] == "glyphs"
+
+
+def test_correlations_within_layers_and_pooled():
+    # the layer explains all that scores and drops share
+    found = pruning.correlations([1, 2, 3, 11, 12, 13], [3, 2, 1, 13, 12, 11], (3, 3))
+    assert found["within"] == -1 and found["pooled"] > 0.5
+    assert pruning.correlations([1, 1], [1, 2], (2,)) == {"within": None, "pooled": None}
+
+
+def test_the_numbers_of_the_authors_in_the_rules():
+    rho = pruning.correlations(range(8), authors.DROPS, (8,))["pooled"]
+    quoted = {rule.id: rule.measured for rule in RULES}
+    assert f"the authors' own is {rho:.3f}".replace("0.", ".") in quoted["score, pooled"]
+    first, second = sorted(100 * drop for drop in authors.DROPS[:2])
+    assert f"{first:.1f} and {second:.1f} points" in quoted["two lowest"]
+    assert set(theory.AUTHORS_GP) == set(authors.read("oneshot")["gp_temperatures"])
+
+
+def test_heads_that_replace_each_other():
+    # heads 1 and 2 say the same, head 3 says something else that matters less
     rng = np.random.default_rng(0)
-    xi = jnp.asarray(rng.standard_normal((8, 3, 3)))
-    y = jnp.sign(xi[:, 0, 0])
-    setting = {"heads": (3,), "width": 5, "temperature": 1.0, "seed": 0, "progress": False}
-    length = {"chains": 2, "warmup": 200, "samples": 1500, "acceptance": 0.8}
-    result = posterior.sample_order_parameter(xi, y, **setting, **length, whiten=True)
-    return study.Features((3,), xi, y, {"own": (xi[:5], y[:5])}), result
-
-
-def test_round_coordinates_sample_the_same_posterior(small):
-    data, result = small
-    assert not result.divergences.sum() and np.max(result.rhat) < 1.02
-    # weighted draws of the prior know nothing of modes and chains
-    density = posterior.OrderParameter((3,), (5, 5))
-    inner = density.data(Problem.of(data.xi, data.y, heads=(3,), temperature=1.0))
-    z = density.starts(jax.random.key(1), 20_000)
-    potential = jax.vmap(lambda z: density(inner, z) + prior.log_prior(z, (3,), (5, 5)))(z)
-    weight = np.exp(-np.asarray(potential - potential.min()))
-    weight /= weight.sum()
-    U = np.asarray(density.read(z[None], jnp.ones(()))[1])[0]
-    mean = np.einsum("k,kij->ij", weight, U)
-    error = np.sqrt(np.einsum("k,kij->ij", weight**2, (U - mean) ** 2))
-    within = 4 * np.hypot(error, np.asarray(result.mcse))
-    assert np.all(np.abs(np.asarray(result.U) - mean) < within)
-    assert within.max() < 0.1 * np.abs(mean).max()
-
-
-def test_samples_come_with_their_diagnostics(small, monkeypatch):
-    data, result = small
-    asked = {}
-    monkeypatch.setattr(
-        posterior,
-        "sample_order_parameter",
-        lambda xi, y, **setting: asked.update(setting) or result,
-    )
-    setting = {"width": 5, "temperature": 1.0, "chains": 2, "warmup": 200, "samples": 1500}
-    answer = study.sampled(data, **setting, beside={"itself": result.U + jnp.eye(3)})
-    walk = {"acceptance": 0.8, "whiten": True}
-    assert asked == setting | walk | {"heads": (3,), "seed": 0, "progress": False}
-    np.testing.assert_allclose(answer["U"], result.U, rtol=1e-3)
-    np.testing.assert_allclose(answer["mcse"], result.mcse, rtol=1e-2)
-    assert answer["largest_rhat"] == float(np.max(result.rhat))
-    assert answer["leapfrogs"] == result.leapfrogs.sum() and answer["doubts"] == [*result.doubts]
-    own = result.thin(60).predict(data.tests["own"][0])
-    assert answer["accuracy"] == {"own": float(own.accuracy(data.tests["own"][1]))}
-    assert answer["accuracy_mcse"]["own"] >= 0
-    assert answer["agreement"]["itself"]["correlation"] == 1
-
-
-def test_outputs_are_those_of_the_network_on_test_classes(glyphs, trained, found):
-    parts, y = found["glyphs"]
-    classes = oneshot.split_classes(glyphs)["test"]
-    drawn = oneshot.draw(glyphs, 60, seed=[0, 100], classes=classes)
-    x = oneshot.Encoder(glyphs, trained.labels)(drawn)
-    f = trained.network.apply(trained.weights, x)
-    np.testing.assert_allclose(parts.sum(axis=1), f, atol=1e-10)
-    np.testing.assert_array_equal(y, drawn.y)
-    answer = study.trained_accuracy(trained, found)
-    share = np.mean(np.sign(f) == y)
-    assert answer["accuracy"]["glyphs"]["mean"] == pytest.approx(share, abs=1e-4)
-    error = np.sqrt(share * (1 - share) / 59)
-    assert answer["accuracy"]["glyphs"]["standard_error"] == pytest.approx(error, rel=0.01)
-    assert answer["accuracy"]["glyphs"]["examples"] == 60
-
-
-def test_pruning_in_several_orders(trained, found):
-    parts, y = found["glyphs"]
-    network, weights = trained.network, trained.weights
-    scores = {"theory": [4.0, 1.0, 2.0, 3.0]}
-    answer = study.pruned(network, weights, found, scores, tokens=48, orders=30)
-    assert answer["heads"] == [[1, 1], [1, 2], [2, 1], [2, 2]] and answer["quarter"] == 1
-    assert answer["orders"]["theory"] == [[1, 2], [2, 1]]
-    assert set(answer["curves"]["glyphs"]) == {"theory", "norm"}
-    curve = answer["curves"]["glyphs"]["theory"]
-    single = pruning.each_head(parts, y, heads=HEADS)
-    assert curve[1] == pytest.approx(single[1, 2], abs=1e-4)
-    drop = answer["drop"]["glyphs"]
-    assert drop == pytest.approx([curve[0] - each for each in single.values()], abs=2e-4)
-    # paired: sequences that are right before and after, or wrong, say nothing
-    whole = np.sign(parts.sum(axis=1)) == y
-    without = np.sign(np.asarray(pruning.pruned_outputs(parts, HEADS, [(2, 2)]))) == y
-    gained, lost = np.mean(without & ~whole), np.mean(whole & ~without)
-    error = np.sqrt((gained + lost - (gained - lost) ** 2) / 59)
-    assert answer["drop_error"]["glyphs"][3] == pytest.approx(error, rel=0.01)
-    first = answer["first"]["glyphs"]
-    assert first["theory"]["mean"] == pytest.approx(curve[1] - curve[0], abs=2e-4)
-    mean = np.mean(
-        [
-            pruning.curve(parts, y, heads=HEADS, order=pruning.random_order(HEADS, seed=i))
-            for i in range(30)
-        ],
-        axis=0,
-    )
-    assert answer["random"]["glyphs"]["mean"] == pytest.approx(list(mean), abs=1e-3)
-    whole = sizes.size(network, width=8, tokens=48)
-    left = answer["sizes"]
-    assert left["parameters"][0] == whole.parameters
-    assert left["head_parameters"][2] == whole.head_parameters / 2
-    expected = study.rank_correlation(scores["theory"], drop)
-    assert answer["rank_correlation"]["glyphs"]["theory"]["value"] == expected["value"]
-
-
-def test_the_rank_correlation_has_an_error_and_a_chance():
-    rng = np.random.default_rng(1)
-    score = rng.standard_normal(16)
-    perfect = study.rank_correlation(score, np.exp(score))
-    assert perfect["value"] == 1 and perfect["standard_error"] < 1e-6 and perfect["p_value"] < 1e-3
-    opposite = study.rank_correlation(score, -score)
-    assert opposite["value"] == -1 and opposite["p_value"] == 1
-    noise = study.rank_correlation(score, rng.standard_normal(16))
-    assert 0.1 < noise["standard_error"] < 0.5 and noise["p_value"] > 0.01
-    # few heads: every order counts
-    few = study.rank_correlation([1, 2, 3, 4], [1, 4, 2, 3])
-    by_hand = [
-        np.corrcoef([1, 2, 3, 4], order)[0, 1] for order in itertools.permutations([1, 2, 3, 4])
-    ]
-    assert few["value"] == 0.4
-    assert few["p_value"] == pytest.approx(np.mean(np.array(by_hand) > 0.4 - 1e-9), rel=1e-3)
+    y = rng.choice([1.0, -1.0], size=400)
+    noise = rng.standard_normal((400, 2))
+    parts = np.stack([y + noise[:, 0], y + noise[:, 0], 0.1 * noise[:, 1]], axis=1)
+    every = heads_of.subset_accuracies(parts, y, heads=(3,))
+    U = np.array([[1, 0.9, 0], [0.9, 1, 0], [0, 0, 1.0]])
+    found = pruning.stand_in(U, every, (3,))
+    assert found["pairs"] == 3 and found["rho"] > 0.8
+    assert int(np.argmax(found["extra"])) == int(np.argmax(found["ties"])) == 0
 
 
 @pytest.fixture
-def small_study(monkeypatch, tmp_path, glyphs, trained):
-    """The whole command, with parts that only count how often they are made."""
+def study(monkeypatch, tmp_path, glyphs, arrays):
+    """The command, with parts that count how often they are made."""
     calls = []
-    monkeypatch.setattr(study, "SOURCES", ("glyphs",))
-    monkeypatch.setattr(image_sources, "load", lambda name, classes=None: glyphs)
-    for name in study.names("2_4"):
-        part = functools.partial(lambda name, self: calls.append(f"{name}_{self.key}") or {}, name)
-        monkeypatch.setattr(
-            study.Study,
-            f"part_{name}",
-            functools.partialmethod(lambda self, part: part(self), part),
-        )
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    save_weights(folder / study.NETWORKS["3_3"], trained)
+    monkeypatch.setattr(run, "sources", lambda: glyphs)
+    monkeypatch.setattr(run, "DRAWS", {HEADS: (0, 1)})
+    monkeypatch.setattr(run, "SMALL", HEADS)
+    monkeypatch.setattr(run, "SAMPLED", 1)
+    for part in ("pruning", "draw", "sampled"):
 
-    def run(*options):
+        def called(self, *seed, part=part):
+            calls.append(" ".join([self.network.name, part, *map(str, seed)]))
+            return {}
+
+        monkeypatch.setattr(run.Study, f"part_{part}", called)
+    record = {"settings": {"seed": 0}}
+    for name in ("a", "b"):
+        trained.write(name, arrays, record, tmp_path / "networks")
+
+    def made(*options):
         calls.clear()
-        where = ["--weights", str(folder), "--folder", str(tmp_path)]
-        assert study.main([*where, *options]) == 0
+        where = ["--networks", str(tmp_path / "networks"), "--folder", str(tmp_path)]
+        assert run.main([*where, "--jobs", "1", *options]) == 0
         return list(calls)
 
-    return run, folder, tmp_path
+    return made, tmp_path
 
 
-def test_wider_networks_are_sampled_at_their_best_temperature(small, monkeypatch):
-    data, _ = small
-    one = object.__new__(study.Study)
-    one.first, best = data, dict(zip((10, *study.WIDER), (0.5, 0.25, 0.1), strict=True))
-    sweep = {"widths": list(best), "best_temperature": list(best.values())}
-    monkeypatch.setattr(study.Study, "_held", lambda self, name: {"sweep": sweep}[name])
-
-    def sampled(data, *, beside, progress, **setting):
-        theory_ = study.solved(data, **setting)
-        np.testing.assert_array_equal(beside["theory"], theory_.U)
-        return setting | {"U": theory_.U, "mcse": 0, "accuracy": 0.5}
-
-    monkeypatch.setattr(study, "sampled", sampled)
-    found = one.part_wider()["runs"]
-    wanted = [{"width": N, "temperature": best[N], "accuracy": 0.5} for N in study.WIDER]
-    assert found == wanted
-
-
-def test_the_study_makes_what_is_missing(small_study, trained):
-    run, folder, out = small_study
-    mine = ["trained_3_3", "sweep_3_3", "theory_3_3", "pruning_3_3"]
-    assert run() == mine and run() == []
-    assert run("--only", "theory_3_3") == ["theory_3_3"]
-    assert run("--again") == mine
-    held = results.read("oneshot", out)
-    assert set(held["parts"]) == set(mine)
-    stored = load_weights(folder / study.NETWORKS["3_3"])
-    assert held["parts"]["sweep_3_3"]["weights_md5"] == study.heads_md5(stored)
-    assert list(held["provenance"]["sweep_3_3"]["data"]) == ["glyphs"]
-    # another network comes, and this one goes: its results stay
-    save_weights(folder / study.NETWORKS["2_4"], trained)
-    (folder / study.NETWORKS["3_3"]).unlink()
-    assert len(run()) == 7
-    assert len(results.read("oneshot", out)["parts"]) == 11
-    # other weights make their parts anew, and only these
-    network, weights = Model(layers=2, heads=2, key_dim=3, width=8, seed=2).export()
-    save_weights(folder / study.NETWORKS["2_4"], Trained(network, weights, trained.labels, {}))
-    assert len(run()) == 7 and run() == []
+def test_the_study_makes_what_is_missing(study, arrays, monkeypatch):
+    made, folder = study
+    of = {n: [f"{n} pruning", f"{n} draw 0", f"{n} draw 1"] for n in "ab"}
+    assert made("--only", "b") == of["b"]
+    # one network is sampled: the first
+    assert made() == [*of["a"], "a sampled"] and made() == []
+    assert made("--again") == [*of["a"], *of["b"], "a sampled"]
+    held = engine.read(run.NAME, folder)
+    assert held["parts"]["a: sampled"]["shape"] == [3, 3]
+    assert held["provenance"]["a: draw 0"]["source"] == engine.fingerprint(*run.CODE)
+    other = arrays | {"norms": arrays["norms"] + 1}
+    trained.write("b", other, {"settings": {"seed": 0}}, folder / "networks")
+    assert made() == of["b"]
+    # other code makes all of it stale
+    monkeypatch.setattr(run, "CODE", run.CODE[1:])
+    assert len(made()) == 7
+    for end in (".npz", ".json"):
+        (folder / "networks" / f"a{end}").unlink()
+    assert made() == ["b sampled"]
+    assert all(part.startswith("b: ") for part in engine.read(run.NAME, folder)["parts"])
 
 
-def test_heads_alone_keep_what_needs_the_other_weights(small_study, trained, capsys):
-    run, folder, out = small_study
-    path, content = folder / study.NETWORKS["3_3"], results.file("oneshot", out)
-    run()
-    save_weights(path, trained, values=False)
-    assert load_weights(path).weights is None
-    assert run() == [] and run("--again") == ["sweep_3_3"]
-    assert run("--only", "sweep_3_3") == ["sweep_3_3"]
-    before = content.read_bytes()
-
-    def refused(*options):
-        where = ["--weights", str(folder), "--folder", str(out)]
-        assert study.main([*where, *options]) == 2
-        said = capsys.readouterr().err
-        assert f"{path} holds the heads alone" in said and "--weights" in said
-        return said
-
-    assert "are needed for trained_3_3;" in refused("--only", "trained_3_3")
-    # other heads: what was made with the old ones does not serve
-    other = Model(layers=2, heads=2, key_dim=3, width=8, seed=2).export()[0]
-    save_weights(path, Trained(other, None, trained.labels, {}), values=False)
-    assert "needed for pruning_3_3, theory_3_3, trained_3_3;" in refused()
-    assert content.read_bytes() == before
-    content.unlink()
-    refused()
-    assert run("--only", "sweep_3_3") == ["sweep_3_3"]
+def test_bad_calls(study, capsys):
+    _, folder = study
+    where = ["--networks", str(folder / "networks"), "--folder", str(folder)]
+    assert run.main([*where, "--only", "c"]) == 2
+    assert "there is no network 'c' in" in capsys.readouterr().err
+    assert run.main(["--networks", str(folder / "nowhere")]) == 2
+    assert "there are no networks in" in capsys.readouterr().err
+    assert run.main([*where, "--jobs", "0"]) == 2
+    assert "jobs must be at least 1; got 0" in capsys.readouterr().err
+    (folder / "networks" / "a.json").write_text("{}")
+    assert run.main(where) == 2
+    assert "is damaged" in capsys.readouterr().err
+    assert not engine.file(run.NAME, folder).exists()
 
 
-def test_the_networks_see_the_ink_that_they_were_trained_with(glyphs):
-    dark = study.dark(glyphs)
-    np.testing.assert_array_equal(dark.pixels, 255 - glyphs.pixels)
-    assert glyphs.pixels.mean() < 64 and dark.pixels.mean() > 191
-    drawn = oneshot.draw(glyphs, 3, seed=0)
-    bright, inverted = (oneshot.Encoder(each).pixels(drawn) for each in (glyphs, dark))
-    np.testing.assert_allclose(inverted, -bright, atol=1e-5)
+def test_the_fingerprint_sees_code_and_not_words(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "some_module_of_this_test.py"
+    fingerprint = functools.partial(engine.fingerprint, file.stem)
+    file.write_text('"""Words."""\n\n\ndef f(x):\n    """More."""\n    return x + 1\n')
+    before = fingerprint()
+    file.write_text("def f(x):\n    # other words\n    return x + 1\n")
+    assert fingerprint() == before
+    file.write_text("def f(x):\n    return x + 2\n")
+    assert fingerprint() != before
+    with pytest.raises(ValueError, match="there is no module"):
+        engine.fingerprint("no_such_module_anywhere")
 
 
-def test_bad_calls_of_the_study(tmp_path, capsys):
-    assert study.main(["--weights", str(tmp_path), "--folder", str(tmp_path)]) == 2
-    assert "no trained network in" in capsys.readouterr().err
-    assert study.main(["--only", "everything", "--folder", str(tmp_path)]) == 2
-    assert "there is no part 'everything'; the parts are trained_2_4," in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
+def draw(gain=0.02, best=1):
+    """A part with a gain at the best temperature, made up."""
+    rows = [[0.7, 0.7 + gain], [0.7, 0.7]]
+    tests = ("omniglot", "mnist, authors", "fashion_mnist, authors")
+    structure = {"largest_tie": 0.8, "weighting": 4.0, "block_share": 0.4, "first_head": 0.7}
+    return {
+        "own": "omniglot",
+        "shape": [4, 4],
+        "widths": [10, 10_000],
+        "temperatures": [0.1, 0.5],
+        "gp_temperatures": [0.1, 0.25, 0.5],
+        "accuracy": {test: rows for test in tests},
+        "gp_accuracy": {test: [0.6, 0.7, 0.65] for test in tests},
+        "strength": [[3.0, 4.0], [1.0, 2.0]],
+        "narrow": {
+            "structure": structure,
+            "overlaps": [0.1, 0.8],
+            "gp_overlaps": [0.3, 0.5],
+        },
+        "trained": {
+            "structure": structure | {"block_ratio": 2.0},
+            "equal_signs": 0.9,
+            "renamed_signs": 0.6,
+        },
+    }
 
 
-def test_the_kept_results_are_small_and_whole():
-    assert results.file("oneshot").stat().st_size < 64_000
-    parts = results.read("oneshot")["parts"]
-    assert set(parts) == {f"{name}_{key}" for key in study.NETWORKS for name in study.names(key)}
-    for key in study.NETWORKS:
-        grid = parts[f"sweep_{key}"]
-        shape = len(grid["widths"]), len(grid["temperatures"])
-        assert all(np.shape(each) == shape for each in grid["accuracy"].values())
-        assert grid["converged"] == np.prod(shape) and grid["largest_gradient"] < 1e-6
-        assert np.mean(grid["evaluations"]) <= 40
-        # a best temperature at the edge of the grid would not be known to be one
-        ends = grid["temperatures"][0], grid["temperatures"][-1]
-        assert not {*grid["best_temperature"]} & {*ends}
-        assert parts[f"trained_{key}"]["accuracy"]["omniglot"]["examples"] >= 10_000
-    assert tuple(parts["sweep_2_4"]["widths"]) == study.WIDTHS
-    assert tuple(parts["sweep_2_4"]["temperatures"]) == study.TEMPERATURES
+def cut(shape, lost=0.03):
+    """A part of pruning, made up."""
+    count = sum(shape)
+    one = {
+        "curves": {
+            "score, either": [0.8, 0.79, 0.8 - lost, 0.7, 0.8 - 2 * lost],
+            "score": [0.8, 0.78, 0.7, 0.7, 0.6],
+        },
+        "drop": [0.01 * i for i in range(count)],
+        "correlation": {
+            "score, either": {"within": 0.4, "pooled": 0.6},
+            "score": {"within": 0.1, "pooled": 0.2},
+        },
+    }
+    tests = {test: {"zero": one} for test in ("omniglot", "fashion_mnist, authors")}
+    scores = {"score, either": list(range(count)), "score": list(range(count))[::-1]}
+    return {"own": "omniglot", "shape": list(shape), "scores": scores, "tests": tests}
+
+
+def test_findings(monkeypatch):
+    monkeypatch.setattr(claims, "PAPER_TEMPERATURES", (0.5, 0.25))
+    parts = {}
+    for i, gain in enumerate((0.01, 0.02, 0.06)):
+        parts |= {f"s{i}: draw 0": draw(gain), f"s{i}: pruning": cut(SMALL, 0.02 + gain)}
+    parts["l: pruning"] = cut(LARGE)
+    found = {each.rule.id: each for each in claims.findings(parts)}
+    assert set(found) == {rule.id for rule in RULES} == set(claims.MEASURES)
+    assert found["gain"].values == pytest.approx({"s0": 0.01, "s1": 0.02, "s2": 0.06})
+    assert found["gain"].judgement == ("reproduced", "positive")
+    assert found["gain"].summary.mean == pytest.approx(0.03)
+    assert found["gain, MNIST"].judgement.verdict == "undecided"
+    assert found["ties"].values["s0"] == pytest.approx(0.3)
+    assert found["blocks"].judgement.verdict == "not reproduced"
+    assert found["weighting"].values["s1"] == pytest.approx(np.log(2))
+    assert found["alignment, overlap"].values["s0"] == pytest.approx(0.39)
+    assert found["alignment, rank"].values["s0"] == pytest.approx(0.31)
+    assert found["temperature grows"].values["s0"] == pytest.approx(0)  # ties go up
+    assert found["temperatures"].values["s0"] == pytest.approx(0.5)
+    assert found["magnitude"].values["s0"] == pytest.approx(np.log(2))
+    assert found["a quarter"].values == pytest.approx({"s0": 0.03, "s1": 0.04, "s2": 0.08})
+    assert found["a quarter"].judgement.verdict == "undecided"
+    assert found["pruned, FashionMNIST"].judgement.verdict == "not reproduced"
+    assert found["pruned, FashionMNIST, large"].values == pytest.approx({"l": -0.1})
+    assert found["identical"].values == pytest.approx({"l": 0.06 - 0.05})
+    assert found["two lowest"].values["s0"] == pytest.approx(0.01)
+    assert found["score"].values["s2"] == 0.4 and found["score, pooled"].values["s2"] == 0.6
+    # the text's score is another
+    assert found["score, text"].values["s2"] == 0.1
+    assert found["a quarter, text"].values["s0"] == pytest.approx(0.1)
+    assert found["two lowest, text"].values["s0"] == pytest.approx(0.07)
+    assert found["identical, text"].values == pytest.approx({"l": 0.1})
+    # one network decides nothing, and none is not judged
+    assert found["a quarter, large"].judgement.verdict == "not checked"
+    assert not found["gain, deep"].values and found["gain, deep"].summary is None
+    assert claims.networks(parts) == ["l", "s0", "s1", "s2"]
+    assert claims.networks(parts, DEEP) == []
+    assert claims.authors_gain({"draw 0": draw(0.02)}) == pytest.approx(0.02)
+
+
+def test_the_table_of_findings(monkeypatch):
+    monkeypatch.setattr(claims, "PAPER_TEMPERATURES", (0.5, 0.25))
+    parts = {}
+    for i, gain in enumerate((0.01, 0.02, 0.06)):
+        parts |= {f"s{i}: draw 0": draw(gain), f"s{i}: pruning": cut(SMALL, 0.02 + gain)}
+    found = {each.rule.id: each for each in claims.findings(parts)}
+    shown = claims.columns(found[id] for id in ("gain", "gain, MNIST", "a quarter", "gain, deep"))
+    effect, p, holds = (shown[name] for name in claims.COLUMNS[3:6])
+    assert effect[0] == "+3.0 points (+1.0 to +6.0)" and holds == ["3 of 3", "0 of 3", "2 of 3", ""]
+    # all three are positive: one pattern of signs of eight is as large
+    assert p[0] == "0.125"
+    # comparable has two sides, of which the worse counts
+    sides = [paired([0.01 - x for x in (0.01, 0.02, 0.06)]).p_value,
+             paired([0.01 + x for x in (0.01, 0.02, 0.06)]).p_value]  # fmt: skip
+    assert p[1] == f"{max(sides):.3f}"
+    assert shown["verdict"][3] == "not checked" and effect[3] == ""
+    assert len(claims.columns([])) == 7

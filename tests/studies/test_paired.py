@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from book.studies.oneshot_many.rules import RULES
+from book.studies.oneshot.rules import RULES
 from book.studies.verdicts import paired as rules
 
 

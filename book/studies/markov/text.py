@@ -1,5 +1,7 @@
 """What the paper's text says about hidden Markov chains, computed as the page is built."""
 
+import math
+
 import numpy as np
 
 from attnpaths import kernels
@@ -10,7 +12,7 @@ from book.studies.verdicts.rules import larger, no_worse, number, same, stated, 
 CLAIMS = Claims()
 
 WIDTHS = (10, 20, 50, 100, 200, 500, 1000, 10_000)
-GROUP = "Text, chains"
+GROUP = "Chains"
 
 
 def _share(right) -> tuple[float, float]:
@@ -215,7 +217,7 @@ def _analogous(see):
 
 
 @CLAIMS.add(
-    "magnitude",
+    "magnitude, chains",
     GROUP,
     "App. H.2",
     "the order parameter always grows as N gets smaller",
@@ -244,7 +246,9 @@ def _magnitude(see):
 def _capacity(see):
     task = see.chains.four.task
     examples, paths, dim = len(task.train.y), see.chains.four.xi.shape[1], task.network.dim
-    images = see.images["sweep_2_4"]["examples"], 16, see.images.trained("2_4").network.dim
+    network = see.images.networks()[0]
+    drawn = see.images[f"{network.name}: draw 0"]["examples"]
+    images = drawn, math.prod(network.heads), network.network.dim
     text = f"chains: {examples} < {paths * dim}; images: {images[0]} < {images[1] * images[2]}"
     return stated(examples < paths * dim and images[0] < images[1] * images[2]), text
 

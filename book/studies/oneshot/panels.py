@@ -1,53 +1,63 @@
-"""Panels on one-shot images, from the one-shot study: Figs. 3a to 3d and Fig. 6."""
+"""Rows on one-shot images and pruning: the rules of the list, and what needs no network."""
+
+import math
 
 import numpy as np
 
+from attnpaths import Network
 from attnpaths.tasks import images, oneshot
-from book.studies.oneshot import run as study
-from book.studies.verdicts.claims import Claims, pm
-from book.studies.verdicts.rules import agree, larger, no_worse, stated, weakest
+from book.studies.oneshot import claims
+from book.studies.oneshot.rules import LARGE, RULES, SMALL, Rule
+from book.studies.oneshot.sizes import size
+from book.studies.verdicts.claims import Claims
+from book.studies.verdicts.rules import bound, number, stated, weakest
 
 CLAIMS = Claims()
-
-NAMES = {"omniglot": "Omniglot", "mnist": "MNIST", "fashion_mnist": "FashionMNIST"}
-NARROW = study.NARROW
-
-
-def gain_of_draws(see, source: str) -> tuple[float, float, str]:
-    """How much better than the GP a network with N = 10 is, over draws of the data."""
-    part = see.images["draws_2_4"]
-    at = part["widths"].index(NARROW)
-    ways = {way: part[way]["gain"][source] for way in ("best", "held_out")}
-    gain, error = (ways["best"][key][at] for key in ("mean", "standard_error"))
-    accuracy = np.mean(part["best"]["accuracy"][source], axis=0)[at]
-    text = f"N = 10 {accuracy:.3f}, gain over the GP {pm(gain, error)} over {len(part['seeds'])} "
-    text += "draws; temperatures chosen on other draws: "
-    text += pm(*(ways["held_out"][key][at] for key in ("mean", "standard_error")))
-    return gain, error, text
-
-
-def gain_of_sweep(see, key: str, source: str) -> tuple[float, float, str]:
-    """The same of a network with one draw; the error is over its test sequences."""
-    part = see.images[f"sweep_{key}"]
-    at = part["widths"].index(NARROW)
-    chosen = part["temperatures"].index(part["best_temperature"][at])
-    limit = part["temperatures"].index(part["gp_best_temperature"])
-    ours, gp = part["accuracy"][source][at][chosen], part["gp_accuracy"][source][limit]
-    # as if the sequences were not the same: rather too large
-    error = np.sqrt((ours * (1 - ours) + gp * (1 - gp)) / part["test_examples"])
-    text = f"N = 10 {ours:.3f}, GP {gp:.3f}, gain {pm(ours - gp, error)}, one draw"
-    return ours - gp, float(error), text + trained_for(see, key)
-
-
-def trained_for(see, key: str) -> str:
-    """A remark on a network that was trained for less than the paper's ten epochs."""
-    epochs = see.images.trained(key).record["settings"]["epochs"]
-    return "" if epochs == 10 else f" (heads trained for {epochs:g} epochs, not 10)"
+HOUR = 3600
+#: The figure that shows what was measured for each rule.
+SHOWN = {
+    "gain": "fig-oneshot-accuracy",
+    "gain, deep": "fig-oneshot-deep",
+    "sampled accuracy": "fig-oneshot-sampled",
+    "sampled U": "fig-oneshot-sampled",
+    "ties": "fig-oneshot-U",
+    "ties, deep": "fig-oneshot-deep-U",
+    "weighting": "fig-oneshot-U",
+    "blocks": "fig-oneshot-structure",
+    "first head": "fig-oneshot-structure",
+    "descent, blocks": "fig-descent-U",
+    "descent, signs": "fig-descent-signs",
+    "alignment, overlap": "fig-oneshot-alignment",
+    "alignment, rank": "fig-oneshot-alignment",
+    "temperature grows": "fig-oneshot-temperature",
+    "temperatures": "fig-oneshot-temperature",
+    "magnitude": "fig-oneshot-small",
+    "gain, FashionMNIST": "fig-descent-transfer",
+    "gain, MNIST": "fig-descent-transfer",
+    "gain, MNIST, deep": "fig-descent-transfer",
+    "gain, FashionMNIST, deep": "fig-descent-transfer",
+    "pruned, FashionMNIST": "fig-pruning-transfer",
+    "pruned, FashionMNIST, large": "fig-pruning-transfer",
+    "score": "fig-pruning-one",
+    "score, large": "fig-pruning-correlations",
+    "two lowest": "fig-pruning-one",
+    "a quarter": "fig-pruning-slider",
+    "a quarter, large": "fig-pruning-regret-large",
+    "identical": "fig-pruning-regret-large",
+}
+#: Panels that show the same of the same network again.
+ALSO = {"score": "Fig. 7a", "a quarter": "Fig. 7b"}
+#: A claim is a row once: other readings of it are told in that row.
+BESIDE = {"score": ("score, pooled", "score, text")} | {
+    rule.id: (f"{rule.id}, text",)
+    for rule in RULES
+    if f"{rule.id}, text" in {other.id for other in RULES} and rule.id != "score"
+}
 
 
 @CLAIMS.add(
     "3a",
-    "Fig. 3",
+    "Schematics",
     "Fig. 3a",
     "the task: which of two images is like the third?",
     "fig-oneshot-task",
@@ -66,154 +76,108 @@ def _task(see):
     )
 
 
-@CLAIMS.add(
-    "3b, Omniglot",
-    "Fig. 3",
-    "Fig. 3b",
-    "in distribution, narrow networks are better than the Gaussian process",
-    "fig-oneshot-accuracy",
-)
-def _in_distribution(see):
-    gain, error, text = gain_of_draws(see, "omniglot")
-    return larger(gain, error), text
+def _add(rule: Rule) -> None:
+    place = rule.place + (f", {ALSO[rule.id]}" if rule.id in ALSO else "")
 
-
-@CLAIMS.add(
-    "3b, FashionMNIST",
-    "Fig. 3",
-    "Fig. 3b",
-    "the improvement is preserved out of distribution, on FashionMNIST",
-    "fig-oneshot-accuracy",
-)
-def _out_of_distribution(see):
-    gain, error, text = gain_of_draws(see, "fashion_mnist")
-    return larger(gain, error), text
-
-
-@CLAIMS.add(
-    "3b, sampled",
-    "Fig. 3",
-    "Fig. 3b, dots",
-    "accuracies of sampled networks lie on the theory's curve",
-    "fig-oneshot-accuracy",
-)
-def _sampled_accuracy(see):
-    sweep = see.images["sweep_2_4"]
-    errors, to_theory, to_gp, texts = [], [], [], []
-    for part in (see.images["sampled_2_4"], *see.images["wider_2_4"]["runs"]):
-        row, column = (sweep[f"{key}s"].index(part[key]) for key in ("width", "temperature"))
-        own = []
-        for source in ("omniglot", "fashion_mnist"):
-            theory, gp = (
-                sweep["accuracy"][source][row][column],
-                sweep["gp_accuracy"][source][column],
-            )
-            found = part["accuracy"][source]
-            error = max(part["accuracy_mcse"][source], 0.5 / sweep["test_examples"])
-            errors.append(abs(found - theory) / error)
-            to_theory.append(abs(found - theory))
-            to_gp.append(abs(found - gp))
-            own.append(f"{NAMES[source]} {pm(found, error)}, theory {theory:.3f}, GP {gp:.3f}")
-        texts.append(f"N = {part['width']}: {', '.join(own)}")
-    judged = agree(max(errors), nearer=sum(to_theory) < sum(to_gp), many=True)
-    return judged, "; ".join(texts) + f"; largest difference {max(errors):.1f} standard errors"
-
-
-@CLAIMS.add(
-    "3c, theory and samples",
-    "Fig. 3",
-    "Fig. 3c, theory, sampled",
-    "the order parameter at N = 10 is the same from theory and from samples, far from the identity",
-    "fig-oneshot-U",
-)
-def _sampled_order_parameter(see):
-    part, U = see.images["sampled_2_4"], np.asarray(see.images["theory_2_4"]["U"])
-    found, error = np.asarray(part["U"]), np.asarray(part["mcse"])
-    apart, far = (np.linalg.norm(found - each) / np.linalg.norm(U) for each in (U, np.eye(len(U))))
-    z = np.max(np.abs(found - U) / error)
-    text = f"‖samples − theory‖ is {apart:.0%} of ‖U‖, ‖samples − identity‖ {far:.0%}; entries "
-    text += f"correlate with {part['agreement']['theory']['correlation']:.2f}; largest "
-    text += f"difference {z:.1f} standard errors; R-hat up to {part['largest_rhat']:.2f}; "
-    text += f"distance to the theory over that to the GP: {apart / far:.2f}"
-    return agree(z, nearer=apart < far, many=True), text
-
-
-@CLAIMS.add(
-    "3c, gradient descent",
-    "Fig. 3",
-    "Fig. 3c, gradient descent",
-    "block structure and signs are preserved in the network trained by gradient descent",
-    "fig-oneshot-entries",
-)
-def _gradient_descent(see):
-    part, own = see.images["theory_2_4"], see.images["trained_2_4"]
-    found = part["agreement"]["gradient_descent"]
-    pairs = len(part["U"]) * (len(part["U"]) - 1) // 2
-    # what networks with the same blocks, but other heads, would share
-    luck = study.against_renamed(part["U"], own["U"], (4, 4))["signs"]
-    signs = larger(found["signs"] - luck.mean(), luck.std())
-    blocks = stated(own["block_ratio"] > 1 and part["block_ratio"] > 1)
-    text = f"equal signs in {found['signs']:.0%} of {pairs} entries ({found['weighted_signs']:.0%} "
-    text += f"by size), with renamed heads {luck.mean():.0%} ± {luck.std():.0%}; "
-    text += f"correlation {found['correlation']:.2f}; entries of paths that share h₁ are "
-    text += f"{own['block_ratio']:.1f} times the others (theory {part['block_ratio']:.1f})"
-    return weakest(signs, blocks), text
-
-
-@CLAIMS.add(
-    "3d",
-    "Fig. 3",
-    "Fig. 3d",
-    "components aligned with the labels overlap more and rank higher than in the GP limit",
-    "fig-oneshot-alignment",
-)
-def _alignment(see):
-    part = see.images["theory_2_4"]
-    ours, gp = (np.square(part[key]) for key in ("alignment", "gp_alignment"))
-    largest = ours.max() > gp.max()
-    first = ours[:10].sum() > gp[:10].sum()
-    text = f"largest overlap {np.sqrt(ours.max()):.2f} at component {ours.argmax() + 1}, GP "
-    text += f"{np.sqrt(gp.max()):.2f} at {gp.argmax() + 1}; the first 10 carry "
-    text += f"{ours[:10].sum():.0%} of the labels, GP {gp[:10].sum():.0%}; in kind: one of the two"
-    return stated(largest and first, largest or first), text
-
-
-def _deeper_and_not(key: str, source: str):
-    """The six curves of Fig. 6a; for two of them the paper only says *comparable*."""
-    shape = "L = 2, H = 4" if key == "2_4" else "L = 3, H = 3"
-    comparable = (key, source) in (("2_4", "mnist"), ("3_3", "fashion_mnist"))
-    what = (
-        "comparable to the Gaussian process" if comparable else "better than the Gaussian process"
-    )
-    label = "fig-oneshot-accuracy" if key == "2_4" else "fig-oneshot-deeper"
-    place = f"Fig. 6a, {shape}, {NAMES[source]}"
-
-    @CLAIMS.add(
-        f"6a, {key}, {source}", "Appendix figures", place, f"narrow networks are {what}", label
-    )
+    @CLAIMS.add(rule.id, rule.group, place, rule.says, SHOWN[rule.id])
     def _find(see):
-        if key == "2_4":
-            gain, error, text = gain_of_draws(see, source)
-        else:
-            gain, error, text = gain_of_sweep(see, key, source)
-        return (no_worse if comparable else larger)(gain, error), text
+        found = see.images.findings[rule.id]
+        see.images.rests_on(found)
+        text = claims.summary(found)
+        for id in BESIDE.get(rule.id, ()):
+            other = see.images.findings[id]
+            text += f"; {_other(id)}: {claims.summary(other)}, {other.judgement.verdict}"
+        return found.judgement, text
 
 
-for _key in ("2_4", "3_3"):
-    for _source in NAMES:
-        _deeper_and_not(_key, _source)
+def _other(id: str) -> str:
+    return "by the text's score" if id.endswith(", text") else "over both layers together"
+
+
+for _rule in RULES:
+    if _rule.id in SHOWN:
+        _add(_rule)
 
 
 @CLAIMS.add(
-    "6b",
-    "Appendix figures",
-    "Fig. 6b",
-    "L = 3, H = 3 at N = 10: strong entries off the diagonal",
-    "fig-oneshot-deeper-U",
+    "528k",
+    "Images",
+    "Sec. 4.2",
+    "gradient descent sees P = 528k examples, the entire training set",
+    "descent",
 )
-def _deeper_order_parameter(see):
-    U = np.asarray(see.images["theory_3_3"]["U"])
-    strength = np.sqrt(np.diag(U))
-    r = np.abs(U / np.outer(strength, strength))[np.triu_indices(len(U), 1)]
-    text = f"as correlations up to {r.max():.2f}, on average {r.mean():.2f}; full: one above 0.5, "
-    return stated(r.max() > 0.5, r.max() > 0.1), text + "in kind: 0.1" + trained_for(see, "3_3")
+def _pairs(see):
+    record = see.images.networks(SMALL)[0].record
+    seen = record["steps_per_epoch"] * record["settings"]["batch"]
+    pairs = math.comb(1028, 2)
+    text = f"{pairs:,} pairs of training classes, of which an epoch draws {seen:,}"
+    return number(pairs, 0, 528_000, unit=1000, holds=seen <= pairs), text
+
+
+@CLAIMS.add(
+    "432", "Images", "App. H.1", "Omniglot splits into 1028, 172 and 432 classes", "discrepancies"
+)
+def _classes(see):
+    every = sum(images._CHARACTERS.values())
+    left = every - 1028 - 172
+    text = f"of {every:,} characters {left} are left to test"
+    return number(left, 0, 432, unit=1, holds=False), text
+
+
+def _share_of_parameters(heads, place: str, says: str) -> None:
+    @CLAIMS.add(f"25 %, {sum(heads)} heads", "Pruning", place, says, "pruning")
+    def _find(see):
+        settings = see.images.networks(heads)[0].record["settings"]
+        dim = see.images.networks(heads)[0].network.dim
+
+        def parameters(counts):
+            shapes = ((count, settings["key_dim"], dim) for count in counts)
+            network = Network([(np.zeros(shape),) * 2 for shape in shapes], readout="mean")
+            return size(network, width=settings["width"], tokens=48)
+
+        first, *rest = heads
+        before, after = parameters(heads), parameters((first - sum(heads) // 4, *rest))
+        all_, own = (
+            1 - getattr(after, name) / getattr(before, name)
+            for name in ("parameters", "head_parameters")
+        )
+        text = f"{all_:.1%} of all parameters, {own:.1%} of those in heads"
+        return number(all_, 0, 0.25, unit=0.01, holds=abs(own - 0.25) < 0.005), text
+
+
+_share_of_parameters(SMALL, "Sec. 4.2, pruning", "two of eight heads are 25 % of the parameters")
+_share_of_parameters(LARGE, "App. H.2", "four of sixteen heads are 25 % of the network")
+
+
+@CLAIMS.add(
+    "theory hours",
+    "Costs",
+    "App. E",
+    "100 widths and temperatures, each below 12 hours of an A100",
+    "fig-oneshot-temperature",
+)
+def _theory_hours(see):
+    parts = [see.images[f"{network.name}: draw 0"] for network in see.images.networks(SMALL)]
+    points = [len(part["widths"]) * len(part["temperatures"]) for part in parts]
+    seconds = max(part["sweep_seconds"] for part in parts)
+    text = f"all {points[0]} in {seconds / 60:.1f} minutes at most, on one core; "
+    text += f"{sum(part['converged'] for part in parts)} of {sum(points)} converged, "
+    text += f"{sum(part['evaluations'] for part in parts) / sum(points):.1f} evaluations each"
+    whole = all(part["converged"] == 100 == n for part, n in zip(parts, points, strict=True))
+    return weakest(stated(whole), bound(seconds / points[0], 12 * HOUR)), text
+
+
+@CLAIMS.add(
+    "training hours",
+    "Costs",
+    "App. H.1",
+    "every network trains in less than 2 hours of an A100",
+    "fig-descent-training",
+)
+def _training_hours(see):
+    records = [network.record for network in see.images.networks()]
+    hours = [each["seconds"] / HOUR for each in records]
+    whole = [h * 10 / each["settings"]["epochs"] for h, each in zip(hours, records, strict=True)]
+    text = f"{len(hours)} networks, each on one core of a CPU: {min(hours):.1f} to "
+    text += f"{max(hours):.1f} hours, ten epochs of the slowest {max(whole):.1f}; no A100 here"
+    return bound(max(whole) * HOUR, 2 * HOUR), text

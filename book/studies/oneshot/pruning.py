@@ -1,182 +1,205 @@
-"""Parts of the one-shot study on trained networks; `book.studies.oneshot.run` runs them."""
+"""Pruning one trained network by every rule there is, beside the best that any rule could do.
 
-import dataclasses
-import functools
+The output is a sum over paths, so that every pruned network is a sum over stored numbers, and the
+best subset of every size is found by looking at all of them.
+"""
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.stats
 
-from attnpaths import empirical_order_parameter, pruning
-from attnpaths.network import Network, Weights
+from attnpaths import pruning, theory
 from attnpaths.tasks import images as image_sources
 from attnpaths.tasks import oneshot
-from attnpaths.training import Trained
-from book.studies.oneshot.sizes import Size, size
-from book.studies.oneshot.theory import described, mean_and_error, rounded
+from book.studies.oneshot.theory import NARROW, Data
+from book.studies.oneshot.trained import Compact, blocks, tests
 
-_BLOCK = 1000
-#: Orders of the heads that a rank correlation is held against; eight heads have 40,320.
-ORDERS = 50_000
+#: Where the authors take the order parameter for pruning.
+TEMPERATURE = 0.5
+ABLATIONS = ("zero", "mean")
+ORDERS = 200
+_CALIBRATION = 106
 
 
 def outputs(
-    trained: Trained, images: Mapping[str, image_sources.Images], *, examples: int, seed: int = 0
+    network: Compact, images: Mapping[str, image_sources.Images], sequences: Mapping[str, int]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """`pruning.path_outputs` and labels of many test sequences from each source.
-
-    The first of `images` is split by class, and only its test classes serve.
-    """
+    """Path outputs `[P, Π]` and labels of every test set."""
+    seed = network.record["settings"]["seed"]
     found = {}
-    for number, (name, source) in enumerate(images.items()):
-        classes = oneshot.split_classes(source)["test"] if number == 0 else None
-        drawn = oneshot.draw(source, examples, seed=[seed, 100 + number], classes=classes)
-        encoder = oneshot.Encoder(source, trained.labels)
-        blocks = [drawn[i : i + _BLOCK] for i in range(0, examples, _BLOCK)]
-        parts = [
-            np.asarray(pruning.path_outputs(trained.weights, trained.network.features(encoder(b))))
-            for b in blocks
-        ]
+    for name, (source, drawn) in tests(images, seed, sequences).items():
+        parts = [network.outputs(xi) for xi in blocks(network, images[source], drawn)]
         found[name] = np.concatenate(parts), drawn.y.astype(float)
     return found
 
 
-def trained_accuracy(trained: Trained, found: Mapping[str, tuple]) -> dict[str, Any]:
-    """The trained network's accuracies, and its own order parameter."""
-    heads = trained.network.head_counts
-    return {
-        "heads": list(heads),
-        "width": trained.weights.a.shape[0],
-        "accuracy": {
-            name: _share(np.sign(parts.sum(axis=1)) == y) for name, (parts, y) in found.items()
-        },
-        **described(empirical_order_parameter(trained.weights), heads, most=16),
+def scores(
+    network: Compact,
+    images: Mapping[str, image_sources.Images],
+    data: Data,
+    *,
+    examples: int = 2000,
+    seed: int = 0,
+) -> tuple[dict[str, dict], dict[str, list], np.ndarray]:
+    """Scores of all heads by rule, orders of rules that score again, and the theory's U.
+
+    Rules that look at data see sequences of the training classes alone.
+    """
+    heads, own = network.heads, next(iter(images.values()))
+    classes = oneshot.split_classes(own)["train"]
+    seen = oneshot.draw(own, examples, seed=[seed, _CALIBRATION], classes=classes)
+    xi = np.concatenate(list(blocks(network, own, seen)))
+    parts, y = network.outputs(xi), seen.y.astype(float)
+    shuffled = np.random.default_rng(seed).permutation(np.asarray(data.y))
+    setting = {"heads": heads, "width": NARROW, "temperature": TEMPERATURE}
+    point = theory.solve(data.xi, data.y, **setting)
+    null = theory.solve(data.xi, shuffled, **setting)
+    expected = np.asarray(pruning.theory_outputs(point, xi))
+    names = pruning.all_heads(heads)
+    few = oneshot.Encoder(own, network.labels)(seen[:100])
+    by_rule = {
+        "score": pruning.head_scores(point.U, heads),
+        "score, either": pruning.head_scores(point.U, heads, pairs="either"),
+        "score, trained U": pruning.head_scores(network.U, heads),
+        "score, shuffled labels": pruning.head_scores(null.U, heads),
+        "theory's own pruning": _drops(expected, y, heads),
+        "measured drop": _drops(parts, y, heads),
+        "value norm": dict(zip(names, network.norms.tolist(), strict=True)),
+        "gradient": pruning.gradient_importance(parts, y, heads=heads),
+        "gradient by layer": pruning.gradient_importance(parts, y, heads=heads, by_layer=True),
+        "attention focus": pruning.attention_focus(network.network.attention(few)),
+        "size": pruning.head_sizes(parts, heads),
+        "first layer first": {head: float(head[0]) for head in names},
+        "last layer first": {head: -float(head[0]) for head in names},
     }
+    again = {
+        "gradient, step by step": pruning.one_by_one(
+            lambda gone: pruning.gradient_importance(parts, y, heads=heads, gone=gone), heads
+        ),
+        "measured drop, step by step": pruning.one_by_one(
+            lambda gone: _further(parts, y, heads, gone), heads
+        ),
+    }
+    return by_rule, again, np.asarray(point.U)
 
 
 def pruned(
-    network: Network,
-    weights: Weights,
-    found: Mapping[str, tuple],
-    scores: Mapping[str, Sequence[int | float]],
+    heads: Sequence[int],
+    found: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    by_rule: Mapping[str, dict],
+    again: Mapping[str, list],
+    U,
     *,
-    tokens: int,
-    orders: int = 200,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """What pruning costs: of each head alone, and of more and more heads in several orders.
+    """What every rule loses, beside the best subset of every size, for each test set.
 
-    `scores` gives head scores by the name of the order parameter they came from, in the order of
-    `pruning.all_heads`. `"random"` averages over `orders` random orders. `drop` is what each head
-    alone costs, and `first` the change of accuracy without the first quarter of the heads; their
-    standard errors are over the test sequences, which are the same before and after. `sizes` has
-    parameters and multiply–adds with 0, 1, 2, … heads pruned in the first order.
+    `curves` are accuracies with 0, 1, 2, … heads gone, `best` those of the best subsets, both by
+    ablation; `random` averages over random orders. `drop` is what each head alone costs, `shapley`
+    its exact Shapley value. `correlation` has Spearman's ρ of scores and drops, within layers
+    (mean over layers) and pooled, and `stand_in` whether U finds pairs that replace each other.
     """
-    heads = network.head_counts
     names = pruning.all_heads(heads)
-    quarter = len(names) // 4
-    chosen = {
-        k: pruning.order_by_score(dict(zip(names, s, strict=True))) for k, s in scores.items()
-    }
-    chosen["norm"] = pruning.order_by_norm(weights)
-    many = [pruning.random_order(heads, seed=seed + i) for i in range(orders)]
-    answer = {
+    orders = {rule: pruning.order_by_score(s) for rule, s in by_rule.items()} | dict(again)
+    many = [pruning.random_order(heads, seed=seed + i) for i in range(ORDERS)]
+    answer: dict[str, Any] = {
+        "own": next(iter(found)),
         "heads": [list(head) for head in names],
-        "quarter": quarter,
-        "orders": {name: [list(head) for head in order] for name, order in chosen.items()},
-        "sizes": _sizes(network, weights, next(iter(chosen.values())), tokens),
-        "whole": {},
-        "drop": {},
-        "drop_error": {},
-        "rank_correlation": {},
-        "curves": {},
-        "random": {},
-        "first": {},
+        "scores": {rule: [s[head] for head in names] for rule, s in by_rule.items()},
+        "orders": {rule: [list(head) for head in order] for rule, order in orders.items()},
+        "tests": {},
     }
-    for source, (parts, y) in found.items():
-        right = functools.partial(_right, parts, y, heads)
-        whole = right([])
-        answer["whole"][source] = _share(whole)
-        # the same sequences before and after: their difference is what has an error
-        losses = [whole.astype(float) - right([head]) for head in names]
-        drop = [loss.mean() for loss in losses]
-        answer["drop"][source] = rounded(drop)
-        answer["drop_error"][source] = [mean_and_error(loss)["standard_error"] for loss in losses]
-        answer["rank_correlation"][source] = {
-            name: rank_correlation(score, drop, seed=seed) for name, score in scores.items()
-        }
-        answer["curves"][source] = {
-            name: rounded(pruning.curve(parts, y, heads=heads, order=order))
-            for name, order in chosen.items()
-        }
-        curves = np.array([pruning.curve(parts, y, heads=heads, order=o) for o in many])
-        answer["random"][source] = {
-            "mean": rounded(curves.mean(axis=0)),
-            "deviation": rounded(curves.std(axis=0, ddof=1)),
-        }
-        changes = {
-            name: mean_and_error(right(order[:quarter]).astype(float) - whole)
-            for name, order in chosen.items()
-        }
-        every = [curve[quarter] - curve[0] for curve in curves]
-        changes["random"] = {
-            "mean": rounded(np.mean(every)),
-            "deviation": rounded(np.std(every, ddof=1)),
-        }
-        answer["first"][source] = changes
+    for test, (parts, y) in found.items():
+        one: dict[str, Any] = {"examples": len(y)}
+        answer["tests"][test] = one
+        for ablation in ABLATIONS:
+            setting = {"heads": heads, "ablation": ablation}
+            every = pruning.subset_accuracies(parts, y, **setting)
+            curves = {
+                rule: pruning.curve(parts, y, order=order, **setting)
+                for rule, order in orders.items()
+            }
+            chance = [pruning.curve(parts, y, order=order, **setting) for order in many]
+            curves["random"] = np.mean(chance, axis=0)
+            alone = pruning.each_head(parts, y, **setting)
+            drop = [curves["random"][0] - alone[head] for head in names]
+            one[ablation] = {
+                "curves": curves,
+                "random_deviation": np.std(chance, axis=0, ddof=1),
+                "best": [value for value, _ in pruning.best_subsets(every, heads)],
+                "drop": drop,
+                "shapley": list(pruning.shapley_values(every, heads).values()),
+                "correlation": {
+                    rule: correlations([s[head] for head in names], drop, heads)
+                    for rule, s in by_rule.items()
+                },
+                "stand_in": stand_in(U, every, heads),
+            }
     return answer
 
 
-def rank_correlation(score, drop, *, seed: int = 0, resamples: int = 2000) -> dict[str, float]:
-    """Spearman's ρ between scores and drops, its bootstrap error over heads, and its chance.
+def correlations(score, drop, heads: Sequence[int]) -> dict[str, float | None]:
+    """Spearman's ρ within layers, mean over layers, and over all heads; None where it has none.
 
-    `p_value` is the share of orders of the heads whose ρ is at least as large: of all orders for
-    up to eight heads, of `ORDERS` random ones for more.
-
-    >>> found = rank_correlation([1, 2, 3, 4], [1, 2, 3, 5], resamples=200)
-    >>> found["value"], found["p_value"] == round(1 / 24, 5)
-    (1.0, True)
+    >>> correlations([1, 2, 5, 6], [2, 4, 1, 0], (2, 2))
+    {'within': 0.0, 'pooled': -0.8}
     """
     score, drop = np.asarray(score, float), np.asarray(drop, float)
-    rng, count = np.random.default_rng(seed), len(score)
-
-    def rho(scores, drops):
-        a, b = (scipy.stats.rankdata(each, axis=1) - (count + 1) / 2 for each in (scores, drops))
-        spread = np.sqrt(np.sum(a**2, axis=1) * np.sum(b**2, axis=1))
-        # a resample that holds one head alone has no correlation
-        return np.sum(a * b, axis=1)[spread > 0] / spread[spread > 0]
-
-    picks = rng.integers(count, size=(resamples, count))
-    ranks = scipy.stats.rankdata(score)
-    # Spearman's ρ grows with this sum; all orders are taken where there are no more than ORDERS
-    chance = scipy.stats.permutation_test(
-        (scipy.stats.rankdata(drop),),
-        lambda other, axis: np.sum(ranks * other, axis=axis),
-        permutation_type="pairings",
-        alternative="greater",
-        n_resamples=ORDERS,
-        vectorized=True,
-        rng=rng,
-    )
+    ends = np.cumsum(heads)[:-1]
+    layers = zip(np.split(score, ends), np.split(drop, ends), strict=True)
+    within = [rho for s, d in layers if (rho := _spearman(s, d)) is not None]
     return {
-        "value": rounded(rho(score[None], drop[None])[0]),
-        "standard_error": rounded(np.std(rho(score[picks], drop[picks]), ddof=1)),
-        "p_value": rounded(chance.pvalue),
+        "within": float(np.mean(within).round(12)) if within else None,
+        "pooled": _spearman(score, drop),
     }
 
 
-def _right(parts, y, heads, gone):
-    """Which test sequences a pruned network gets right."""
-    return np.sign(np.asarray(pruning.pruned_outputs(parts, heads, gone))) == y
+def stand_in(U, accuracies, heads: Sequence[int]) -> dict[str, Any]:
+    """Do entries of U find pairs of heads of one layer that replace each other?
+
+    Two heads replace each other if both together cost more than one and the other:
+    v(−i) + v(−j) − v(−i−j) − v is positive. The tie of two heads is Σ|U_ππ'| over paths through
+    the one and the other, over the root of their scores. Spearman's ρ over all pairs within layers.
+    """
+    names, U = pruning.all_heads(heads), np.abs(np.asarray(U))
+    grid = np.indices(heads).reshape(len(heads), -1).T + 1
+    on = {(layer, h): grid[:, layer - 1] == h for layer, h in names}
+    whole = (1,) * len(names)
+
+    def without(*gone):
+        return accuracies[tuple(int(i not in gone) for i in range(len(names)))]
+
+    ties, extra = [], []
+    for i, one in enumerate(names):
+        for j, other in enumerate(names[:i]):
+            if one[0] == other[0] and heads[one[0] - 1] > 2:
+                own = [U[on[head]][:, on[head]].sum() for head in (one, other)]
+                ties.append(U[on[one]][:, on[other]].sum() / np.sqrt(np.prod(own)))
+                extra.append(without(i) + without(j) - without(i, j) - accuracies[whole])
+    return {"pairs": len(ties), "ties": ties, "extra": extra, "rho": _spearman(ties, extra)}
 
 
-def _sizes(network, weights, order, tokens) -> dict[str, list[int]]:
-    smaller = (pruning.prune(network, weights, order[:n])[0] for n in range(len(order) + 1))
-    counts = [size(each, width=len(weights.a), tokens=tokens) for each in smaller]
-    fields = [field.name for field in dataclasses.fields(Size)]
-    return {name: [getattr(count, name) for count in counts] for name in fields}
+def _spearman(one, other) -> float | None:
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return None
+    rho, _ = scipy.stats.spearmanr(one, other)
+    return round(float(np.asarray(rho)), 12)
 
 
-def _share(right) -> dict[str, Any]:
-    return mean_and_error(right.astype(float)) | {"examples": len(right)}
+def _drops(parts, y, heads) -> dict:
+    whole = np.mean(np.sign(parts.sum(axis=1)) == y)
+    return {h: whole - a for h, a in pruning.each_head(parts, y, heads=heads).items()}
+
+
+def _further(parts, y, heads, gone) -> dict:
+    """What each head would cost beyond those that are gone; the last of a layer cannot go."""
+    found = {}
+    for head in pruning.all_heads(heads):
+        left = [h for h in pruning.all_heads(heads) if h not in gone and h[0] == head[0]]
+        if head in gone or left == [head]:
+            found[head] = 1.0
+        else:
+            found[head] = -pruning.curve(parts, y, heads=heads, order=[*gone, head])[-1]
+    return found

@@ -1,168 +1,152 @@
-"""Parts of the one-shot study that rest on the theory; `book.studies.oneshot.run` runs them.
-
-Every function takes a network's features of a task, so that a page can compute a smaller
-version of any part.
-"""
+"""Theory, Gaussian process and exact samples with the heads of one trained network."""
 
 import dataclasses
+import functools
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from attnpaths import posterior, pruning, theory
-from attnpaths.network import Network
+from attnpaths.tasks import images as image_sources
 from attnpaths.tasks import oneshot
-from book.studies.engine import peak_memory
+from book.studies.oneshot.trained import Compact
 
 WIDTHS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 TEMPERATURES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5)
+#: The only ones at which the authors' plots have the Gaussian process.
+AUTHORS_GP = (0.025, 0.05, 0.075, 0.1, 0.25)
+#: The paper's best temperatures of the network (2, 4), for each of `WIDTHS`.
+PAPER_TEMPERATURES = (0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.1, 0.1, 0.075)
+NARROW = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Features:
-    """What the theory sees of a task: ξ and labels, for training and for each test."""
+class Data:
+    """ξ and labels of one draw, for training and for each test set by name."""
 
     heads: tuple[int, ...]
-    xi: Float[Array, "examples paths dim"]
-    y: Float[Array, " examples"]
-    tests: dict[str, tuple[Float[Array, "_ paths dim"], Float[Array, " _"]]]
+    xi: Any
+    y: Any
+    tests: dict[str, tuple[Any, Any]]
 
-    @property
-    def all_tests(self) -> Float[Array, "tests paths dim"]:
-        """ξ of all tests, one after the other."""
+    @functools.cached_property
+    def all_tests(self):
+        """ξ of all test sets, one after the other."""
         return jnp.concatenate([xi for xi, _ in self.tests.values()])
 
 
-def features(network: Network, task: oneshot.Task) -> Features:
-    """ξ of a task: its own test set first, under the name of its source, then the others."""
-    splits = {task.source: task.test, **task.out_of_distribution}
-    tests = {name: (network.features(split.x), split.y) for name, split in splits.items()}
-    return Features(network.head_counts, network.features(task.train.x), task.train.y, tests)
-
-
-def sweep(
-    data: Features,
+def drawn(
+    network: Compact,
+    images: Mapping[str, image_sources.Images],
+    seed: int,
     *,
-    widths: Sequence[int | float] = WIDTHS,
-    temperatures: Sequence[int | float] = TEMPERATURES,
+    examples: int = 600,
+    test_examples: int = 1000,
+) -> Data:
+    """A draw of training and test sequences: the authors' set out of distribution beside random."""
+    own, *others = images.values()
+    task = oneshot.make_task(
+        seed,
+        source=own,
+        examples=examples,
+        test_examples=test_examples,
+        out_of_distribution=others,
+        labels=network.labels,
+    )
+    features = network.network.features
+    splits = {task.source: task.test, **task.out_of_distribution}
+    tests = {name: (features(split.x), split.y) for name, split in splits.items()}
+    for other in others:
+        fixed = oneshot.authors_set(other, test_examples)
+        x = oneshot.Encoder(other, network.labels)(fixed)
+        tests[f"{other.source}, authors"] = features(x), jnp.asarray(fixed.y, float)
+    return Data(network.heads, features(task.train.x), task.train.y, tests)
+
+
+def best(accuracies: Sequence[float], temperatures: Sequence[int | float]) -> int:
+    """Where the accuracy is highest; of equals, at the highest temperature.
+
+    >>> best([0.7, 0.8, 0.8, 0.6], [0.1, 0.2, 0.3, 0.4])
+    2
+    """
+    top = np.flatnonzero(np.isclose(accuracies, np.max(accuracies), rtol=0, atol=1e-9))
+    return max(map(int, top), key=lambda i: temperatures[i])
+
+
+def solved(
+    data: Data,
+    *,
+    widths: Sequence[int] = WIDTHS,
+    temperatures: Sequence[float] = TEMPERATURES,
+    describe: bool = False,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Accuracies at every width and temperature and in the GP limit, and what they cost.
+    """Accuracies of the theory at every width and temperature, and of the Gaussian process.
 
-    The best temperature of a width is that of the highest accuracy in distribution, as in the
-    paper; other test sets are judged at the same temperature.
+    With `describe`, also the order parameter of the narrowest network at its best temperature in
+    distribution, and how its kernel and that of the GP align with the labels.
     """
     start = time.perf_counter()
-    grid = _grid(data, widths, temperatures, progress)
-    seconds = time.perf_counter() - start
-    found = [[_accuracies(point, data) for point in row] for row in grid]
-    limit = [_accuracies(_gp(data, t), data) for t in temperatures]
-    accuracy = {name: [[a[name] for a in row] for row in found] for name in data.tests}
-    gp = {name: [a[name] for a in limit] for name in data.tests}
-    own = next(iter(data.tests))
-    return {
-        "widths": list(widths),
-        "temperatures": list(temperatures),
-        "examples": len(data.y),
-        "test_examples": len(data.tests[own][1]),
-        "accuracy": accuracy,
-        "gp_accuracy": gp,
-        "best_temperature": [temperatures[int(np.argmax(row))] for row in accuracy[own]],
-        "gp_best_temperature": temperatures[int(np.argmax(gp[own]))],
-        "evaluations": grid.evaluations,
-        "largest_gradient": grid.gradient_norm.max(),
-        "converged": int(grid.converged.sum()),
-        "seconds": round(seconds, 1),
-        "peak_memory_gib": rounded(peak_memory(), 3),
-    }
-
-
-def draws(
-    make: Callable[[int], Features],
-    *,
-    seeds: Sequence[int],
-    widths: Sequence[int | float] = WIDTHS,
-    temperatures: Sequence[int | float] = TEMPERATURES[2:9],
-    gp_temperatures: Sequence[int | float] = TEMPERATURES,
-) -> dict[str, Any]:
-    """How much better than the GP narrow networks are, over independent draws of the data.
-
-    `make(seed)` gives the data of a draw. In `"best"` each draw chooses its temperatures by its
-    own accuracy in distribution, as the paper does; in `"held_out"` those that are best on
-    average over the other draws, so that no test set chooses its own. `gain` is accuracy minus
-    that of the GP, which chooses its own temperature the same way.
-    """
-    theory_, gp = [], []
-    for seed in seeds:
-        data = make(seed)
-        grid = _grid(data, widths, temperatures, progress=False)
-        theory_.append([[_accuracies(point, data) for point in row] for row in grid])
-        gp.append([[_accuracies(_gp(data, t), data) for t in gp_temperatures]])
-    names = list(data.tests)
-    # draws, widths, temperatures, test sets
-    theory_, gp = (
-        np.array([[[[a[n] for n in names] for a in r] for r in g] for g in part])
-        for part in (theory_, gp)
+    grid = theory.sweep(
+        data.xi,
+        data.y,
+        heads=data.heads,
+        widths=widths,
+        temperatures=temperatures,
+        progress=progress,
     )
-    answer = {
-        "seeds": list(seeds),
+    seconds = time.perf_counter() - start
+    points = [[grid[i, j] for j in range(len(temperatures))] for i in range(len(widths))]
+    accuracy = [[_accuracies(point, data) for point in row] for row in points]
+    every = sorted({*TEMPERATURES, *temperatures})
+    gp = {t: _accuracies(_gp(data, t), data) for t in every}
+    own = next(iter(data.tests))
+    found = {
+        "own": own,
+        "examples": len(data.y),
         "widths": list(widths),
         "temperatures": list(temperatures),
-        "gp_temperatures": list(gp_temperatures),
+        "gp_temperatures": every,
+        "accuracy": {n: [[a[n] for a in row] for row in accuracy] for n in data.tests},
+        "gp_accuracy": {n: [gp[t][n] for t in every] for n in data.tests},
+        "strength": [[_rounded(np.trace(p.U) / len(p.U)) for p in row] for row in points],
+        "converged": int(np.sum(grid.converged)),
+        "evaluations": int(np.sum(grid.evaluations)),
+        "largest_gradient": float(np.max(grid.gradient_norm)),
+        "sweep_seconds": round(seconds, 1),
     }
-    for way in ("best", "held_out"):
-        chosen, limit = _choose(theory_, way), _choose(gp, way)
-        here, there = _take(theory_, chosen), _take(gp, limit)
-        answer[way] = {
-            "temperature": [[temperatures[j] for j in row] for row in chosen],
-            "gp_temperature": [gp_temperatures[row[0]] for row in limit],
-            "accuracy": {n: here[..., k] for k, n in enumerate(names)},
-            "gp_accuracy": {n: there[:, 0, k] for k, n in enumerate(names)},
-            "gain": {n: mean_and_error(here[..., k] - there[..., k]) for k, n in enumerate(names)},
+    if describe:
+        chosen = best([a[own] for a in accuracy[0]], temperatures)
+        point = points[0][chosen]
+        found["narrow"] = {
+            "width": widths[0],
+            "temperature": temperatures[chosen],
+            "U": _rounded(point.U),
+            "overlaps": _rounded(point.alignment().overlaps[:50]),
+            "gp_overlaps": _rounded(_gp(data, temperatures[chosen]).alignment().overlaps[:50]),
         }
-    return answer
-
-
-def order_parameter(
-    data: Features, *, width: int | float, temperature: int | float, beside: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The theory's U at one point, and how its kernel and the GP's align with the labels.
-
-    `beside` holds other order parameters by name, to compare with; so in `sampled`.
-    """
-    point = solved(data, width=width, temperature=temperature)
-    limit = _gp(data, temperature)
-    return {
-        "width": width,
-        "temperature": temperature,
-        **described(point.U, data.heads),
-        "agreement": {name: agreement(point.U, other) for name, other in beside.items()},
-        "alignment": rounded(point.alignment().overlaps[:50]),
-        "gp_alignment": rounded(limit.alignment().overlaps[:50]),
-        "evaluations": int(point.evaluations),
-        "gradient_norm": float(point.gradient_norm),
-    }
+    return found
 
 
 def sampled(
-    data: Features,
+    data: Data,
+    U,
     *,
-    width: int,
     temperature: int | float,
-    beside: Mapping[str, Any],
+    width: int = NARROW,
     chains: int = 2,
     warmup: int = 80,
     samples: int = 300,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """U from its exact posterior at finite width, with its diagnostics and accuracies."""
+    """Exact samples at one point beside the theory's `U` there, with their diagnostics."""
+    point = {"heads": data.heads, "width": width, "temperature": temperature}
     start = time.perf_counter()
     with warnings.catch_warnings():
         # the doubts are kept beside the numbers
@@ -170,9 +154,7 @@ def sampled(
         result = posterior.sample_order_parameter(
             data.xi,
             data.y,
-            heads=data.heads,
-            width=width,
-            temperature=temperature,
+            **point,
             seed=seed,
             chains=chains,
             warmup=warmup,
@@ -183,151 +165,90 @@ def sampled(
         )
     seconds = time.perf_counter() - start
     few = result.thin(max(1, samples // 25))
-    predicted = {name: (few.predict(xi), y) for name, (xi, y) in data.tests.items()}
+    saddle = _accuracies(theory.solve(data.xi, data.y, **point), data)
+    accuracies = {n: float(few.predict(xi).accuracy(y)) for n, (xi, y) in data.tests.items()}
+    U, mean = np.asarray(U), np.asarray(result.U)
     return {
         "width": width,
         "temperature": temperature,
         "chains": chains,
-        "warmup": warmup,
         "samples": samples,
-        **described(result.U, data.heads),
-        "agreement": {name: agreement(result.U, other) for name, other in beside.items()},
-        "mcse": rounded(result.mcse, 3),
+        "U": _rounded(mean),
+        "mcse": _rounded(result.mcse, 3),
+        "to_theory": float(np.linalg.norm(mean - U)),
+        "to_gp": float(np.linalg.norm(mean - np.eye(len(U)))),
+        "accuracy": accuracies,
+        "theory_accuracy": saddle,
         "largest_rhat": float(np.max(result.rhat)),
         "smallest_ess": float(np.min(result.ess_bulk)),
         "divergences": int(np.sum(result.divergences)),
-        "leapfrogs": int(np.sum(result.leapfrogs)),
-        "doubts": list(result.doubts),
-        "accuracy": {name: rounded(p.accuracy(y)) for name, (p, y) in predicted.items()},
-        "accuracy_mcse": {
-            name: rounded(p.accuracy_mcse(y), 2) for name, (p, y) in predicted.items()
-        },
         "seconds": round(seconds, 1),
     }
 
 
-def described(U, heads: Sequence[int], most: int = 27) -> dict[str, Any]:
-    """An order parameter with its head scores and block ratio; itself only up to `most` paths."""
-    U = np.asarray(U)
-    scores = list(pruning.head_scores(U, heads).values())
-    found = {"U": rounded(U)} if len(U) <= most else {}
-    if len(U) > heads[0] > 1:
-        # one layer, or one head in the first, makes no blocks
-        found["block_ratio"] = block_ratio(U, heads)
-    return found | {"scores": rounded(scores)}
+def structure(U, heads: Sequence[int]) -> dict[str, float]:
+    """Ties, weighting and blocks of an order parameter `[Π, Π]`, as the paper speaks of them.
 
+    `largest_tie` is the largest |U_ππ'|/√(U_ππ U_π'π'), `weighting` the largest over the smallest
+    U_ππ, `block_share` the share of Σ|U_ππ'| between different paths that share h₁, `block_ratio`
+    their mean |U| over that of the others, `first_head` the share of the variance of U_ππ that
+    h₁ explains.
 
-def block_ratio(U, heads: Sequence[int]) -> float:
-    """Mean |U| off the diagonal, between paths that share h₁, over that of paths that do not.
-
-    >>> block_ratio([[9, 4, 2, 2], [4, 9, 2, 2], [2, 2, 9, 4], [2, 2, 4, 9]], (2, 2))
-    2.0
+    >>> found = structure([[4, 2, 1, 1], [2, 4, 1, 1], [1, 1, 2, 1], [1, 1, 1, 2]], (2, 2))
+    >>> found["largest_tie"], found["weighting"], found["block_ratio"], found["first_head"]
+    (0.5, 2.0, 1.5, 1.0)
     """
-    size, first = np.abs(np.asarray(U, float)), np.arange(len(U)) // (len(U) // heads[0])
-    same = first[:, None] == first
-    off = ~np.eye(len(size), dtype=bool)
-    return float(size[same & off].mean() / size[~same].mean())
-
-
-def agreement(one, other) -> dict[str, float]:
-    """How alike two order parameters are, off the diagonal and on it.
-
-    The correlation of their entries above the diagonal, the share of equal signs among all of
-    these and, since tiny entries have a sign by chance, weighted by |U| of the first; the
-    correlation of the diagonals.
-
-    >>> agreement([[1, 2, 3], [2, 2, -4], [3, -4, 3]], [[2, 4, 6], [4, 4, -8], [6, -8, 6]])
-    {'correlation': 1.0, 'signs': 1.0, 'weighted_signs': 1.0, 'diagonal': 1.0}
-    """
-    one, other = np.asarray(one, float), np.asarray(other, float)
-    above = np.triu_indices(len(one), 1)
-    a, b = one[above], other[above]
-    equal = np.sign(a) == np.sign(b)
+    U = np.asarray(U, float)
+    strength, size = np.diag(U), np.abs(U)
+    first = np.arange(len(U)) // (len(U) // heads[0])
+    other = ~np.eye(len(U), dtype=bool)
+    same = (first[:, None] == first) & other
+    groups = strength.reshape(heads[0], -1)
+    spread = np.var(strength)
     return {
-        "correlation": rounded(np.corrcoef(a, b)[0, 1]),
-        "signs": rounded(equal.mean()),
-        "weighted_signs": rounded(np.sum(equal * np.abs(a)) / np.sum(np.abs(a))),
-        "diagonal": rounded(np.corrcoef(np.diag(one), np.diag(other))[0, 1]),
+        "largest_tie": float((size / np.sqrt(np.outer(strength, strength)))[other].max()),
+        "weighting": float(strength.max() / strength.min()),
+        "block_share": float(size[same].sum() / size[other].sum()),
+        "block_ratio": float(size[same].mean() / size[first[:, None] != first].mean()),
+        "first_head": float(np.var(groups.mean(axis=1)) / spread) if spread else 0.0,
     }
 
 
-def renamings(heads: Sequence[int]) -> np.ndarray:
-    """Orders of the paths `[∏ H_ℓ!, Π]` that give the heads of each layer other numbers.
+def equal_signs(one, other, heads: Sequence[int]) -> tuple[float, np.ndarray]:
+    """The share of equal signs off the diagonal, and the same for every renaming of the heads.
 
-    Heads have no order, so a matrix in any of these orders is as good as in its own. The first
-    leaves all as they are.
+    Heads have no order, so that a matrix with other names for them is as good as its own: what
+    these share is what networks with the same blocks share by chance.
 
-    >>> renamings((1, 2)).tolist()
-    [[0, 1], [1, 0]]
+    >>> equal_signs([[1, -1], [-1, 1]], [[2, -3], [-3, 2]], (2,))
+    (1.0, array([1., 1.]))
     """
-    grid = np.arange(np.prod(heads)).reshape(heads)
-    orders = itertools.product(*(itertools.permutations(range(count)) for count in heads))
-    return np.stack([grid[np.ix_(*order)].ravel() for order in orders])
+    one, other = np.asarray(one, float), np.asarray(other, float)
+    above = np.triu_indices(len(one), 1)
+    signs, grid = np.sign(one[above]), np.arange(len(one)).reshape(heads)
+    names = itertools.product(*(itertools.permutations(range(count)) for count in heads))
+    orders = (grid[np.ix_(*order)].ravel() for order in names)
+    found = [np.mean(signs == np.sign(other[np.ix_(order, order)][above])) for order in orders]
+    # the first renaming leaves all as they are
+    return float(found[0]), np.array(found)
 
 
-def against_renamed(one, other, heads: Sequence[int]) -> dict[str, np.ndarray]:
-    """`agreement` of `one` with `other` in each of its `renamings`, the true one first."""
-    other = np.asarray(other)
-    found = [agreement(one, other[np.ix_(order, order)]) for order in renamings(heads)]
-    return {name: np.array([each[name] for each in found]) for name in found[0]}
-
-
-def mean_and_error(values) -> dict[str, Any]:
-    """The mean over the first axis, and its standard error."""
-    values = np.asarray(values, float)
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return {"mean": rounded(values.mean(axis=0)), "standard_error": rounded(error, 3)}
-
-
-def rounded(value, digits: int = 4):
-    """`value` with so many significant digits, as a number or nested lists of them.
-
-    >>> rounded([1 / 3, 200 / 3])
-    [0.3333, 66.67]
-    """
-    if np.ndim(value):
-        return [rounded(each, digits) for each in value]
-    return float(f"{float(value):.{digits}g}")
-
-
-def _grid(data: Features, widths, temperatures, progress) -> theory.Sweep:
-    return theory.sweep(
-        data.xi,
-        data.y,
-        heads=data.heads,
-        widths=widths,
-        temperatures=temperatures,
-        progress=progress,
-    )
-
-
-def solved(data: Features, *, width: int | float, temperature: int | float) -> theory.Theory:
-    """The theory at one point."""
-    return theory.solve(data.xi, data.y, heads=data.heads, width=width, temperature=temperature)
-
-
-def _gp(data: Features, temperature: float) -> theory.Theory:
+def _gp(data: Data, temperature: float) -> theory.Theory:
     return theory.gp_limit(data.xi, data.y, heads=data.heads, temperature=temperature)
 
 
-def _accuracies(point: theory.Theory, data: Features) -> dict[str, float]:
-    """Accuracy on each test set; all of them are predicted at once."""
-    mean = np.sign(np.asarray(point.predict(data.all_tests).mean))
-    ends = np.cumsum([len(y) for _, y in data.tests.values()])[:-1]
-    pairs = zip(data.tests.items(), np.split(mean, ends), strict=True)
-    return {name: rounded(np.mean(own == np.asarray(y))) for (name, (_, y)), own in pairs}
+def _accuracies(point: theory.Theory, data: Data) -> dict[str, float]:
+    """Accuracy on each test set, from what the theory expects of every path."""
+    # all test sets at once: the training kernel is made and solved anew in each call
+    mean = np.asarray(pruning.theory_outputs(point, data.all_tests)).sum(axis=1)
+    found, end = {}, 0
+    for name, (_, y) in data.tests.items():
+        start, end = end, end + len(y)
+        found[name] = float(np.mean(np.sign(mean[start:end]) == np.asarray(y)))
+    return found
 
 
-def _choose(accuracy, way: str):
-    """The index of the best temperature, `[draws, widths]`, by the first test set."""
-    judge = accuracy[..., 0]
-    if way == "held_out":
-        others = [np.delete(judge, draw, axis=0).mean(axis=0) for draw in range(len(judge))]
-        judge = np.stack(others)
-    # equal accuracies are a tie also when they were added up in another order
-    return judge.round(9).argmax(axis=2)
-
-
-def _take(accuracy, chosen):
-    """Accuracies `[draws, widths, test sets]` at the chosen temperatures."""
-    return np.take_along_axis(accuracy, chosen[..., None, None], axis=2)[:, :, 0]
+def _rounded(value, digits: int = 4):
+    if np.ndim(value):
+        return [_rounded(each, digits) for each in np.asarray(value)]
+    return float(f"{float(value):.{digits}g}")

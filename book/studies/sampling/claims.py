@@ -35,7 +35,7 @@ def dots(problem, study, prefix: str, widths) -> tuple:
 
 @CLAIMS.add(
     "1b",
-    "Fig. 1",
+    "Schematics",
     "Fig. 1b",
     "the order parameter is the overlap of effective weights",
     "fig-sampling-entries",
@@ -49,7 +49,7 @@ def _overlap_of_weights(see):
 
 @CLAIMS.add(
     "2c, sampled accuracy",
-    "Fig. 2",
+    "Chains",
     "Fig. 2c, top, dots",
     "accuracies of sampled networks lie on the theory's curve",
     "fig-sampling-accuracy",
@@ -60,7 +60,7 @@ def _sampled_accuracy(see):
 
 @CLAIMS.add(
     "2c, sampled U",
-    "Fig. 2",
+    "Chains",
     "Fig. 2c, bottom, dots",
     "order parameters of sampled networks",
     "fig-sampling-dots",
@@ -77,7 +77,7 @@ def _authors_sampler(see):
 
 @CLAIMS.add(
     "2e, sampled accuracy",
-    "Fig. 2",
+    "Chains",
     "Fig. 2e, dots",
     "two paths in strong noise: sampled networks lie on the theory's curve",
     "fig-sampling-pair",
@@ -88,7 +88,7 @@ def _sampled_pair(see):
 
 @CLAIMS.add(
     "agreement at N = 10, chains",
-    "Text, chains",
+    "Chains",
     "Sec. 4.2, end",
     "theory and samples agree even at N = 10, in predictor and order parameter",
     "fig-sampling-predictors",
@@ -115,7 +115,7 @@ def _narrow_agreement(see):
 
 @CLAIMS.add(
     "exact in the limit",
-    "Text, chains",
+    "Chains",
     "Sec. 4.2, end",
     "the theory becomes exact as N and P grow together",
     "fig-sampling-growing",
@@ -137,7 +137,7 @@ def _limit(see):
 
 @CLAIMS.add(
     "sampler settings",
-    "Text, chains",
+    "Chains",
     "App. F",
     "10 chains of 1000 + 1000 steps, of which one in ten is kept: 1000 samples",
     "discrepancies",
@@ -163,7 +163,9 @@ def _hours(see):
     runs = [f"weights, N = {N}" for N in sampling.WIDTHS]
     runs += [f"pair weights, N = {N}" for N in sampling.PAIR_LENGTHS]
     seconds = {run: see.sampling.provenance(run)["seconds"] for run in runs if see.sampling[run]}
-    seconds["images"] = see.images["sampled_2_4"]["seconds"]
+    seconds |= {
+        part: see.images[part]["seconds"] for part in see.images if part.endswith(": sampled")
+    }
     longest = max(seconds.values())
     cores = see.sampling.provenance(runs[0])["cores"]
     text = f"{len(seconds)} runs on {cores} cores, the longest {longest / 60:.0f} minutes, "

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 from book.studies.verdicts.rules import Judgement
 
-#: What claims are about, in the order of the table.
-GROUPS = ("Fig. 1", "Fig. 2", "Fig. 3", "Appendix figures", "Text, chains", "Text, images", "Costs")
+#: What claims are about, in the order of the table; the first and the last are no results.
+GROUPS = ("Schematics", "Chains", "Images", "Out of distribution", "Pruning", "Costs")
+RESULTS = GROUPS[1:-1]
 
 
 class Claim(NamedTuple):
@@ -29,7 +30,7 @@ class Claims(Mapping):
     """The claims that one module judges, by name; `add` puts a finding into it.
 
     >>> chains = Claims()
-    >>> @chains.add("2a", "Fig. 2", "Fig. 2a", "the task", "model")
+    >>> @chains.add("2a", "Schematics", "Fig. 2a", "the task", "model")
     ... def found(see):
     ...     return None
     >>> chains["2a"].place

@@ -15,22 +15,18 @@ from book.studies import engine
 from book.studies.markov import panels as chain_panels
 from book.studies.markov import text as chain_text
 from book.studies.markov.problems import Chains
-from book.studies.oneshot import panels as image_panels
-from book.studies.oneshot import pruned
-from book.studies.oneshot import run as oneshot
-from book.studies.oneshot import text as image_text
+from book.studies.oneshot import panels as images
+from book.studies.oneshot.trained import NETWORKS
 from book.studies.sampling import claims as sampled
-from book.studies.verdicts.claims import GROUPS, Claim, Claims
+from book.studies.verdicts.claims import GROUPS, RESULTS, Claim, Claims
 from book.studies.verdicts.rules import Judgement
-from book.studies.verdicts.studies import Study
+from book.studies.verdicts.studies import Images, Study
 from book.studies.verdicts.studies import corrected as _corrected
 from book.studies.verdicts.studies import images as _images
 from book.studies.verdicts.studies import sampled as _sampled
 
 #: All claims of the paper that this book judges.
-CLAIMS = Claims(
-    *(m.CLAIMS for m in (chain_panels, chain_text, image_panels, image_text, pruned, sampled))
-)
+CLAIMS = Claims(*(m.CLAIMS for m in (chain_panels, chain_text, images, sampled)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,7 +36,7 @@ class Evidence:
     chains: Chains
     sampling: Study
     corrections: Study
-    images: Study
+    images: Images
 
     @property
     def studies(self) -> tuple[Study, ...]:
@@ -49,13 +45,13 @@ class Evidence:
 
 
 def evidence(
-    folder: str | os.PathLike = engine.HERE, weights: str | os.PathLike = oneshot.WEIGHTS
+    folder: str | os.PathLike = engine.HERE, networks: str | os.PathLike = NETWORKS
 ) -> Evidence:
     """Make the problems and check the studies in `folder`; raises `StaleResult`.
 
-    The study that is most easily stale, of the trained networks in `weights`, is checked first.
+    The study that is most easily stale, of the trained `networks`, is checked first.
     """
-    images = _images(folder, Path(weights))
+    images = _images(folder, Path(networks))
     return Evidence(Chains(), _sampled(folder), _corrected(folder), images)
 
 
@@ -98,6 +94,11 @@ class Report:
     def group(self, name: str) -> "Report":
         """The rows of one group."""
         return Report(tuple(row for row in self.rows if row.claim.group == name))
+
+    @property
+    def results(self) -> "Report":
+        """The rows that are results: neither schematic pictures nor costs."""
+        return Report(tuple(row for row in self.rows if row.claim.group in RESULTS))
 
     def count(self, verdict: str) -> int:
         """How many rows have this verdict."""

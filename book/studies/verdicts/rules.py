@@ -77,11 +77,6 @@ RULES = {
         f"{USUAL.many}",
         "the samples are nearer to the theory than to the Gaussian process",
     ),
-    "marginal": (
-        "the loss is below a tenth of what the network has above chance, by more than "
-        f"{USUAL.one} standard errors",
-        "it is smaller than the loss from pruning as many heads at random",
-    ),
     "stated": ("the statement holds in full", "a weaker form holds, which the row names"),
     "bound": ("this machine stays below the bound as well", "never; above it, not checked"),
 }
@@ -143,18 +138,6 @@ def agree(errors, *, nearer, many=False) -> Judgement:
     ('in kind', 'reproduced')
     """
     return _judge("agree", _finite(errors) <= (limits().many if many else limits().one), nearer)
-
-
-def marginal(loss, error, *, whole, random) -> Judgement:
-    """A loss from pruning, of a network with accuracy `whole`; `random`: what chance would lose.
-
-    >>> marginal(0.01, 0.002, whole=0.9, random=0.1).verdict
-    'reproduced'
-    >>> marginal(0.08, 0.002, whole=0.9, random=0.1).verdict
-    'in kind'
-    """
-    limit = (_finite(whole) - 0.5) / 10
-    return _judge("marginal", _finite(loss) + limits().one * _finite(error) < limit, loss < random)
 
 
 def stated(full, weaker=False) -> Judgement:

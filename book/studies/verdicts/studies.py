@@ -1,10 +1,11 @@
 """The studies that outlast a page, read only if they are fresh.
 
 A part is fresh if it was made by this version of the package and, where it is about a trained
-network, from the heads that are here; and a study if one number of it, computed again now,
-comes out as the file has it.
+network, by the code and from the network that are here; and a study if one number of it, computed
+again now, comes out as the file has it.
 """
 
+import functools
 import importlib.metadata
 import os
 from collections.abc import Mapping
@@ -13,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from attnpaths import empirical_order_parameter, pruning, theory
+from attnpaths import pruning, theory
 from attnpaths.tasks import markov
-from attnpaths.training import Trained, load_weights
 from book.studies import engine
 from book.studies.corrections import run as corrections
+from book.studies.oneshot import claims, trained
 from book.studies.oneshot import run as oneshot
 from book.studies.sampling import run as sampling
 
@@ -106,47 +107,49 @@ def corrected(folder: str | os.PathLike = engine.HERE) -> Study:
 
 
 class Images(Study):
-    """The one-shot study, whose parts belong to trained networks."""
+    """The one-shot study, whose parts belong to trained networks and to the code that is here."""
 
-    def __init__(self, folder: str | os.PathLike = engine.HERE, weights: Path = oneshot.WEIGHTS):
-        """Read the study's file; networks are read when a part needs them."""
+    def __init__(self, folder: str | os.PathLike = engine.HERE, networks: Path = trained.NETWORKS):
+        """Read the study's file and the networks."""
         super().__init__(oneshot.NAME, folder)
-        self._weights, self._checksums = Path(weights), {}
+        self._source = engine.fingerprint(*oneshot.CODE)
+        self._networks = {name: trained.load(name, networks) for name in trained.names(networks)}
 
     def __getitem__(self, part: str) -> dict[str, Any]:
-        """One part, if it is there, fresh, and of the network that is here."""
+        """One part, if it is there, made by the code that is here, from a network that is here."""
         found = super().__getitem__(part)
-        here = self._checksum(part.split("_", 1)[1])
-        if found["weights_md5"] != here:
-            made = found["weights_md5"]
-            raise self.stale(f"has part {part!r} of heads {made}, but here are heads {here}")
+        if self.provenance(part).get("source") != self._source:
+            raise self.stale(f"has part {part!r} of other code than what is here")
+        network = self._networks.get(part.split(": ")[0])
+        if network is None or found["checksum"] != network.checksum:
+            here = "none of that name is here" if network is None else "here is another"
+            raise self.stale(f"has part {part!r} of a trained network, but {here}")
         return found
 
-    def trained(self, key: str) -> Trained:
-        """A trained network by its key, such as "2_4"."""
-        path = self._weights / oneshot.NETWORKS[key]
-        if not path.exists():
-            raise StaleResult(
-                f"{path} does not exist; train it with: python -m attnpaths.training --help"
-            )
-        return load_weights(path)
+    def networks(self, heads: tuple[int, ...] | None = None) -> list[trained.Compact]:
+        """The trained networks of a shape, or all."""
+        return [n for n in self._networks.values() if heads in (None, n.heads)]
 
-    def _checksum(self, key: str) -> str:
-        if key not in self._checksums:
-            self._checksums[key] = oneshot.heads_md5(self.trained(key))
-        return self._checksums[key]
+    @functools.cached_property
+    def findings(self) -> dict[str, claims.Finding]:
+        """What was found for every rule of the list."""
+        return {found.rule.id: found for found in claims.findings(self)}
+
+    def rests_on(self, found: claims.Finding) -> None:
+        """Count only the parts of its networks that a finding was read from."""
+        kind = claims.part_of(found.rule)
+        self.used[:] = [
+            part
+            for part in self
+            if part.split(": ")[0] in found.values and part.split(": ")[1].startswith(kind)
+        ]
 
 
-def images(folder: str | os.PathLike = engine.HERE, weights: Path = oneshot.WEIGHTS) -> Images:
-    """The one-shot study; scores and, from the weights that are here, U are computed again."""
-    study = Images(folder, weights)
-    heads = {"2_4": (4, 4), "3_3": (3, 3, 3)}
-    for key, counts in heads.items():
-        held = study[f"theory_{key}"]
-        scores = list(pruning.head_scores(np.asarray(held["U"]), counts).values())
-        study.agrees(f"scores of 'theory_{key}'", scores, held["scores"], within=0.01 * max(scores))
-    values = study.trained("2_4").weights
-    if values is not None:
-        now, held = np.asarray(empirical_order_parameter(values)), study["trained_2_4"]["U"]
-        study.agrees("U of 'trained_2_4'", now, held, within=1e-3 * np.abs(now).max())
+def images(folder: str | os.PathLike = engine.HERE, networks: Path = trained.NETWORKS) -> Images:
+    """The one-shot study; every network must be in it, and one of its scores comes out again."""
+    study = Images(folder, networks)
+    for network in study.networks():
+        held = study[f"{network.name}: pruning"]["scores"]["score, trained U"]
+        now = list(pruning.head_scores(network.U, network.heads).values())
+        study.agrees(f"scores of {network.name!r}", now, held, within=1e-4 * max(now))
     return study

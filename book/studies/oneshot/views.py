@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from book.studies.oneshot_many.claims import at_best, best_temperatures, networks, of_network
+from book.studies.oneshot.claims import at_best, best_temperatures, networks, of_network
+from book.studies.oneshot.theory import best, equal_signs
 
 Parts = Mapping[str, Any]
 
@@ -37,6 +38,28 @@ def temperatures(parts: Parts, heads: tuple[int, ...]) -> np.ndarray:
     """The best temperature in distribution at every width, `[S, W]`, geometric mean over draws."""
     every = (best_temperatures(of_network(parts, name)) for name in networks(parts, heads))
     return np.array([np.exp(each.mean(axis=0)) for each in every if len(each)])
+
+
+def limits(parts: Parts, heads: tuple[int, ...]) -> np.ndarray:
+    """The best temperature of the GP in distribution, `[S]`, geometric mean over draws."""
+    found = []
+    for name in networks(parts, heads):
+        chosen = [
+            part["gp_temperatures"][best(part["gp_accuracy"][part["own"]], part["gp_temperatures"])]
+            for key, part in of_network(parts, name).items()
+            if key.startswith("draw")
+        ]
+        if chosen:
+            found.append(np.exp(np.mean(np.log(chosen))))
+    return np.array(found)
+
+
+def signs(parts: Parts, heads: tuple[int, ...]) -> dict[str, tuple[float, np.ndarray]]:
+    """Equal signs of trained U and theory, and those of all renamings, by the network's name."""
+    return {
+        name: equal_signs(part["trained"]["U"], part["narrow"]["U"], heads)
+        for name, part in of(parts, heads, "draw 0").items()
+    }
 
 
 def regrets(

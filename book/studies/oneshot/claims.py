@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from book.studies.oneshot_many.rules import RULES, SMALL, Rule
-from book.studies.oneshot_many.theory import AUTHORS_GP, PAPER_TEMPERATURES, best
+from book.studies.oneshot.rules import RULES, SMALL, Rule
+from book.studies.oneshot.theory import AUTHORS_GP, PAPER_TEMPERATURES, best
 from book.studies.verdicts.paired import Paired, below, comparable, paired, positive
 from book.studies.verdicts.rules import Judgement, unchecked
 
@@ -52,6 +52,29 @@ class Finding(NamedTuple):
         return sum(min(each) > 0 for each in zip(*self.margins, strict=True))
 
 
+def effect(found: Finding) -> str:
+    """The mean over networks with its interval: accuracies in points, all else as measured."""
+    assert found.summary is not None
+    scale, unit, digits = (100, " points", 1) if found.rule.id in POINTS else (1, "", 2)
+    mean, low, high = (
+        f"{scale * x:+.{digits}f}".replace("-", "−")
+        for x in (found.summary.mean, found.summary.low, found.summary.high)
+    )
+    return f"{mean}{unit} ({low} to {high})"
+
+
+def summary(found: Finding) -> str:
+    """What was found, in words: of how many networks, effect, p-value, and how often it holds."""
+    if found.summary is None:
+        return "no network was studied"
+    count = len(found.values)
+    limit = f"; limit {found.rule.limit:g}" if found.rule.limit else ""
+    return (
+        f"{effect(found)}, {count} network{'s'[: count > 1]}, p = {found.p_value:.3f}, "
+        f"holds in {found.holds}{limit}"
+    )
+
+
 def columns(found: Iterable[Finding]) -> dict[str, list]:
     """Findings as the columns of a table: accuracies in points, all else as it is measured."""
     rows = []
@@ -60,14 +83,8 @@ def columns(found: Iterable[Finding]) -> dict[str, list]:
         if each.summary is None:
             rows.append([*judged, "", "", "", each.judgement.verdict])
             continue
-        scale, unit, digits = (100, " points", 1) if each.rule.id in POINTS else (1, "", 2)
-        mean, low, high = (
-            f"{scale * x:+.{digits}f}".replace("-", "−")
-            for x in (each.summary.mean, each.summary.low, each.summary.high)
-        )
-        effect = f"{mean}{unit} ({low} to {high})"
         share = f"{each.holds} of {len(each.values)}"
-        rows.append([*judged, effect, f"{each.p_value:.3f}", share, each.judgement.verdict])
+        rows.append([*judged, effect(each), f"{each.p_value:.3f}", share, each.judgement.verdict])
     return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
 
 
@@ -289,6 +306,14 @@ MEASURES: dict[str, Callable[[Parts, Parts], float | None]] = {
     **{id: by(CODE) for id, by in _PRUNED.items()},
     **{f"{id}, text": by(TEXT) for id, by in _PRUNED.items()},
 }
+
+
+def part_of(rule: Rule) -> str:
+    """How the names of the parts begin that a rule is measured in."""
+    if rule.id.removesuffix(", text") in _PRUNED:
+        return "pruning"
+    return "sampled" if rule.id.startswith("sampled") else "draw"
+
 
 #: Rules whose numbers are accuracies, shown in points.
 POINTS = {

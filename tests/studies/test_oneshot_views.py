@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from book.studies.oneshot_many import claims, views
-from book.studies.oneshot_many.rules import DEEP, LARGE, SMALL
+from book.studies.oneshot import claims, views
+from book.studies.oneshot.rules import DEEP, LARGE, SMALL
 
 TESTS = ("omniglot", "mnist")
 
@@ -66,6 +66,19 @@ def test_accuracies_at_the_best_temperature_in_distribution():
 def test_best_temperatures_are_geometric_means_over_draws():
     found = views.temperatures(PARTS, SMALL)
     np.testing.assert_allclose(found, [[np.sqrt(0.1 * 0.5), 0.1], [0.5, 0.5]])
+
+
+def test_best_temperatures_of_the_limit():
+    # the best of three in distribution is 0.1 for every draw of both
+    np.testing.assert_allclose(views.limits(PARTS, SMALL), [0.1, 0.1])
+    assert views.limits(PARTS, DEEP).size == 0
+
+
+def test_signs_beside_those_of_all_renamings():
+    U = [[2, -1], [-1, 1]]
+    held = {"trained": {"U": U}, "narrow": {"U": [[1, -3], [-3, 5]]}, "shape": [2]}
+    ((own, renamed),) = views.signs({"a: draw 0": held, "a: draw 1": {"shape": [2]}}, (2,)).values()
+    assert own == 1 and list(renamed) == [1, 1]
 
 
 def test_regrets_and_correlations_of_every_network():

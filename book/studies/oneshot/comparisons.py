@@ -21,7 +21,7 @@ def effects(
     title: str,
     *,
     margin: tuple[float, float] | None = None,
-    scale: float = 1.0,
+    scale: int | float = 1,
     digits: int = 2,
 ) -> go.Figure:
     """One number of each of S networks, `{what: [S]}`, a row each, with mean and 95 % interval.
@@ -135,6 +135,89 @@ def against_width(
     return named(
         figure, f"Accuracy against width, mean over {len(each)} networks. {'; '.join(spoken)}."
     )
+
+
+def temperatures(widths: Sequence[int], each: Numbers, paper: Numbers, limit: Numbers) -> go.Figure:
+    """The temperature of the best accuracy against N, `each [S, W]`, beside the paper's `[W]`.
+
+    `limit [S]` are those of the Gaussian process. Means are geometric.
+
+    >>> temperatures([10, 99], [[0.5, 0.1], [2, 0.1]], [0.5, 0.075], [0.1, 0.1]).data[-2].y.tolist()
+    [1.0, 0.1, 0.1]
+    """
+    across = [f"{width:,}" for width in widths] + ["∞ (GP)"]
+    each = np.column_stack([np.asarray(each, float), np.asarray(limit, float)])
+    figure = go.Figure()
+    for i, curve in enumerate(each):
+        figure.add_scatter(
+            x=across, y=curve.round(4), name="one network", mode="lines", line=_THIN,
+            legendgroup="one", showlegend=i == 0,
+        )  # fmt: skip
+    mean = np.exp(np.log(each).mean(axis=0))
+    figure.add_scatter(
+        x=across, y=mean.round(4), name="mean", mode="lines+markers",
+        line={"color": rgba(ACCENT), "width": 3}, marker={"size": 8},
+    )  # fmt: skip
+    figure.add_scatter(
+        x=across[:-1], y=np.asarray(paper, float), name="paper", mode="markers",
+        marker={"color": rgba(OPPOSITE), "size": 11, "symbol": "x"},
+    )  # fmt: skip
+    figure.update_xaxes(title="width N", type="category", tickangle=-45)
+    ticks = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
+    figure.update_yaxes(
+        title="best temperature 𝒯", type="log", tickvals=ticks, ticktext=[f"{t:g}" for t in ticks]
+    )
+    figure.update_layout(legend=ABOVE, height=420)
+    spoken = f"mean over {len(each)} networks from {mean[0]:.2g} at N = {widths[0]} to "
+    spoken += f"{mean[-2]:.2g} at N = {widths[-1]}, {mean[-1]:.2g} in the GP limit; "
+    spoken += f"paper from {paper[0]:g} to {paper[-1]:g}"
+    return named(figure, f"Best temperature against width: {spoken}.")
+
+
+def signs(networks: Mapping[str, tuple[float, Numbers]]) -> go.Figure:
+    """Equal signs of two order parameters beside what renamed heads share, `{name: (own, all)}`.
+
+    A row for each network: its own share minus the mean over all renamings, and the middle 95 % of
+    these; numbers are in points.
+
+    >>> figure = signs({"seed 1": (0.7, [0.7, 0.5, 0.6])})
+    >>> figure.data[1].x.tolist(), figure.data[0].error_x.array.round(1).tolist()
+    ([10.0], [9.5])
+    """
+    names = list(networks)
+    heights = [-i for i in range(len(names))]
+    own, low, high = [], [], []
+    for share, renamed in networks.values():
+        renamed = np.asarray(renamed, float)
+        middle = renamed.mean()
+        own.append(100 * (share - middle))
+        ends = np.quantile(renamed, [0.025, 0.975]) - middle
+        low.append(-100 * ends[0])
+        high.append(100 * ends[1])
+    figure = go.Figure()
+    figure.add_scatter(
+        x=np.zeros(len(names)), y=heights, name="heads renamed, middle 95 %", mode="markers",
+        marker={"color": rgba(NEUTRAL, 0.8), "size": 7, "symbol": "line-ns-open"},
+        error_x={"array": np.round(high, 3), "arrayminus": np.round(low, 3), "thickness": 6,
+                 "width": 0, "color": rgba(NEUTRAL, 0.45)},
+        hoverinfo="skip",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=np.round(own, 3), y=heights, name="heads as they are", mode="markers",
+        marker={"color": rgba(ACCENT), "size": 11, "symbol": "diamond"},
+        hovertemplate="%{x:.1f} points<extra></extra>",
+    )  # fmt: skip
+    figure.update_xaxes(title="equal signs minus the mean over renamings, points")
+    figure.update_yaxes(
+        tickvals=heights, ticktext=names, range=[-len(names) + 0.4, 0.6], automargin=True,
+        showgrid=False, zeroline=False,
+    )  # fmt: skip
+    figure.update_layout(legend=ABOVE, height=130 + 36 * len(names))
+    spoken = "; ".join(f"{name} {value:+.1f}" for name, value in zip(names, own, strict=True))
+    return named(
+        figure, f"Share of equal signs minus its mean over renamings, in points: {spoken}."
+        .replace("-", "−")
+    )  # fmt: skip
 
 
 def one_at_a_time(drops: Numbers, authors: Sequence[float], error: float) -> go.Figure:
