@@ -69,7 +69,7 @@ RULES = {
     ),
     "larger": (
         f"the difference has the stated sign, by more than {USUAL.one} standard errors",
-        "it has the stated sign",
+        f"by at least one; undecided, if it is less than that and not {USUAL.one} on the other side",
     ),
     "no worse": (f"not worse by more than {USUAL.one} standard errors", "never"),
     "agree": (
@@ -114,12 +114,15 @@ def number(found, error, said, *, unit, holds) -> Judgement:
 
 
 def larger(difference, error) -> Judgement:
-    """A difference that the paper says is positive.
+    """A difference that the paper says is positive; its sign alone decides nothing.
 
-    >>> larger(0.03, 0.01).verdict, larger(0.01, 0.01).verdict, larger(-0.01, 0.01).verdict
-    ('reproduced', 'in kind', 'not reproduced')
+    >>> [larger(difference, 0.01).verdict for difference in (0.03, 0.01, -0.01, -0.03)]
+    ['reproduced', 'in kind', 'undecided', 'not reproduced']
     """
-    return _judge("larger", _finite(difference) > limits().one * _finite(error), difference > 0)
+    difference, error = _finite(difference), _finite(error)
+    if -limits().one * error < difference < error:
+        return Judgement(UNDECIDED, "larger")
+    return _judge("larger", difference > limits().one * error, difference > 0)
 
 
 def no_worse(difference, error) -> Judgement:
