@@ -243,7 +243,8 @@ def value_and_gradient(
         parts = (jnp.max(jnp.abs(each[start:end]), initial=0.0) / 2 for each in energies)
         largest = jnp.max(jnp.sum(b**2, axis=0))
         sizes.append(jnp.full(end - start, share * jnp.maximum(1.0, largest) + sum(parts)))
-    return value, entropy + sum(energies), jnp.concatenate(sizes), *terms
+    # two terms, whose number pyright does not know
+    return value, entropy + sum(energies), jnp.concatenate(sizes), *terms  # pyright: ignore
 
 
 def _slopes(B: Factors, data: Data, widths: Widths, ways: Ways):

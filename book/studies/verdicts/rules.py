@@ -69,7 +69,7 @@ RULES = {
     ),
     "larger": (
         f"the difference has the stated sign, by more than {USUAL.one} standard errors",
-        f"by at least one; undecided, if it is less than that and not {USUAL.one} on the other side",
+        f"by at least one; undecided if by less, or by less than {USUAL.one} on the other side",
     ),
     "no worse": (f"not worse by more than {USUAL.one} standard errors", "never"),
     "agree": (
