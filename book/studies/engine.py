@@ -18,6 +18,7 @@ import platform
 import re
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -142,7 +143,7 @@ def _computed(
         return
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(
-        jobs, context, initializer=_take_a_core, initargs=(context.Value("i", 0),)
+        jobs, context, initializer=_begin, initargs=(context.Value("i", 0),)
     )
     try:
         futures = {pool.submit(_timed, call): part for part, call in parts.items()}
@@ -159,13 +160,24 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     return found, time.perf_counter() - start, peak_memory()
 
 
-def _take_a_core(taken) -> None:
-    """Bind this process to the next core, where the system can: threads then do not compete."""
+def _begin(taken) -> None:
+    """Bind this process to the next core, where the system can: threads then do not compete.
+
+    It ends with the process that began it, even if that is killed.
+    """
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "sched_setaffinity"):
         with taken.get_lock():
             number, taken.value = taken.value, taken.value + 1
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[number % len(cores)]})
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def fingerprint(*names: str) -> str:

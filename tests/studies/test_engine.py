@@ -2,9 +2,12 @@
 
 import functools
 import json
+import multiprocessing
 import os
+import time
 
 import numpy as np
+import psutil
 import pytest
 
 from book.studies import authors
@@ -152,6 +155,43 @@ def one_of(number):
 
 def stops():
     raise ValueError("this part fails")
+
+
+def waits(path):
+    """A part that leaves its process number, and goes on for long."""
+    path.write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def test_processes_end_with_the_one_that_began_them(tmp_path):
+    parts = {name: functools.partial(waits, tmp_path / name) for name in "ab"}
+    context = multiprocessing.get_context("spawn")
+    study = context.Process(
+        target=results.collect, args=("study", parts), kwargs={"folder": tmp_path, "jobs": 2}
+    )
+    study.start()
+    written = [tmp_path / name for name in parts]
+    wait_until(lambda: all(path.exists() and path.read_text() for path in written))
+    study.kill()
+    study.join()
+    numbers = [int(path.read_text()) for path in written]
+    wait_until(lambda: not any(map(runs, numbers)))
+
+
+def runs(number):
+    """Whether a process is there, and not only its remains."""
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(true):
+    """At most a minute."""
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_parts_side_by_side(tmp_path):

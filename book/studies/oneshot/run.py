@@ -121,7 +121,8 @@ def run(
 ) -> dict[str, Any]:
     """Make the parts that are missing, or stale, of every network, or of those named in `only`.
 
-    So many `jobs` run side by side. Samples are drawn last, since they need the theory's part.
+    So many `jobs` run side by side. Samples are drawn last, network by network, since they need the
+    theory's part and have chains to run side by side.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1; got {jobs}")
@@ -149,11 +150,11 @@ def run(
         fresh=lambda part, found: found["checksum"] == checksums[part],
         source=engine.fingerprint(*CODE),
         folder=folder,
-        jobs=jobs,
     )
     last = {part for part in parts if part.endswith(": sampled")}
     first = {part: None if part in last else call for part, call in parts.items()}
-    collect(first, again=parts.keys() - last if again else ())
+    collect(first, again=parts.keys() - last if again else (), jobs=jobs)
+    # chains of one network share the cores better than several networks do
     return collect(parts, again=last if again else ())
 
 
