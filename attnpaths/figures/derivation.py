@@ -114,9 +114,11 @@ def error_against_width(
     figure.update_yaxes(title="error", type="log", dtick=1, exponentformat="power")
     legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
     figure.update_layout(height=400, legend=legend)
+    # a curve may begin later, or end earlier, than the others
+    there = {name: np.flatnonzero(np.isfinite(np.asarray(e))) for name, (e, _) in errors.items()}
     spoken = "; ".join(
-        f"{name}: {np.asarray(error)[0]:.2g} at N = {widths[0]:g}, "
-        f"{np.asarray(error)[-1]:.2g} at N = {widths[-1]:g}"
+        f"{name}: {np.asarray(error)[there[name][0]]:.2g} at N = {widths[there[name][0]]:g}, "
+        f"{np.asarray(error)[there[name][-1]]:.2g} at N = {widths[there[name][-1]]:g}"
         for name, (error, _) in errors.items()
     )
     return named(figure, f"Error against width on logarithmic axes. {spoken}.")

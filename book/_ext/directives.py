@@ -88,6 +88,9 @@ class EquationIndex(_Written):
         lines = ["| paper | what it says | page | function | test |", "|---|---|---|---|---|"]
         lines += [self.line(row) for row in rows]
         result = self.parse("\n".join(lines))
+        for part in result:
+            for table in part.findall(nodes.table):
+                table["classes"].append("equation-index")
         labels = self.env.get_domain("std").anonlabels
         drawn = [r for part in result for body in part.findall(nodes.tbody) for r in body]
         for row, shown in zip(rows, drawn, strict=True):

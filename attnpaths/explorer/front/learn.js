@@ -116,7 +116,7 @@ export const learnPanel = (engine, now) => {
     status.dataset.value = JSON.stringify({ steps: last.steps, u: last.u, mean });
   };
   const names = legend(SHOWN.map(([p, q]) => (p === q ? [COLOURS[p], NAMES[p]] : ['sum', `${NAMES[q]} with ${NAMES[p]}`])));
-  const intro = 'A network is drawn at random and learns the training chains of this setting. The theory speaks of the posterior: of all networks that fit the labels as well as the temperature asks, each as often as it occurs at random.';
+  const intro = 'A network is drawn at random and learns the training chains of this setting. The theory is about the posterior, that is, about all networks that fit the labels as well as the temperature asks, each as often as it occurs at random.';
   const node = element('div', {}, element('div', { class: 'line' }, play, step, again, how.node, wide.node), message, names, place, status, words, element('p', { class: 'note' }, intro));
   return {
     node, stop: pause,

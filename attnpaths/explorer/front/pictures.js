@@ -108,7 +108,7 @@ export const drawKernels = (box, { own, total, gp, labels }, [p, q]) => {
   const between = p === q ? `the ${NAMES[p]} path's own kernel C` : `C between ${NAMES[p]} and ${NAMES[q]}`;
   box.replaceChildren(element('div', { class: 'kernels' },
     heat(own, between, between), heat(total, 'the network\'s kernel', 'all: K = Σ U C / Π'), heat(gp, 'the Gaussian process\'s kernel', 'Gaussian process: U = 1')));
-  return `${labels.length} training chains against each other: the first ${plus} of class +, then ${labels.length - plus} of class −. A kernel that tells the classes apart shows four blocks. Colours are scaled without the diagonal, where each chain meets itself.`;
+  return `${labels.length} training chains against each other: the first ${plus} of class +, then ${labels.length - plus} of class −. A kernel that separates the classes shows four blocks. Colours are scaled without the diagonal, where each chain meets itself.`;
 };
 
 // hidden states, what can be seen of them, and what each path takes from which token

@@ -20,7 +20,7 @@ export const SLIDERS = {
   examples: { label: 'examples P', hint: 'how many chains the network is trained on', least: 4, most: 300, steps: 296, whole: true },
   temperature: { label: 'temperature 𝒯', hint: 'how large an error on the training chains is put up with', least: 1e-3, most: 1, log: true, steps: 150 },
   tokens: { label: 'tokens T', hint: 'how long a chain is', least: 2, most: 50, steps: 48, whole: true },
-  sigma_perp: { label: 'noise σ⊥', hint: 'noise in directions that tell nothing of the states', least: 0, most: 5, steps: 100 },
+  sigma_perp: { label: 'noise σ⊥', hint: 'noise in directions that have nothing to do with the states', least: 0, most: 5, steps: 100 },
   sigma_parallel: { label: 'noise σ∥', hint: 'noise in the plane of the states', least: 0, most: 5, steps: 100 },
   flip_plus: { label: 'flips, class +', hint: 'how often the hidden state of a chain of class + flips', least: 0, most: 1, steps: 100 },
   flip_minus: { label: 'flips, class −', hint: 'how often the hidden state of a chain of class − flips', least: 0, most: 1, steps: 100 },

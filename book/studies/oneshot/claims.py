@@ -60,7 +60,9 @@ def effect(found: Finding) -> str:
         f"{scale * x:+.{digits}f}".replace("-", "−")
         for x in (found.summary.mean, found.summary.low, found.summary.high)
     )
-    return f"{mean}{unit} ({low} to {high})"
+    # one network has no interval
+    bounds = f" ({low} to {high})" if len(found.values) > 1 else ""
+    return f"{mean}{unit}{bounds}"
 
 
 def summary(found: Finding) -> str:
@@ -84,7 +86,8 @@ def columns(found: Iterable[Finding]) -> dict[str, list]:
             rows.append([*judged, "", "", "", each.judgement.verdict])
             continue
         share = f"{each.holds} of {len(each.values)}"
-        rows.append([*judged, effect(each), f"{each.p_value:.3f}", share, each.judgement.verdict])
+        p_value = f"{each.p_value:.3f}" if len(each.values) > 1 else "–"
+        rows.append([*judged, effect(each), p_value, share, each.judgement.verdict])
     return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
 
 

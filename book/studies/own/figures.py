@@ -68,16 +68,20 @@ def by_network(values: Mapping[str, Numbers], title: str, chance: float = 0.0) -
     mean = np.array([row.mean() for row in rows])
     error = np.array([row.std(ddof=1) / np.sqrt(len(row)) for row in rows])
     figure = go.Figure()
+    # dots of a row stand apart, in the order of their numbers, so that none hides another
+    ranks = [np.argsort(np.argsort(row, kind="stable")) for row in rows]
+    apart = [np.linspace(-0.28, 0.28, len(row))[rank] for row, rank in zip(rows, ranks, strict=True)]
+    places = -np.arange(len(names))
     figure.add_scatter(
         x=np.concatenate(rows).round(4),
-        y=np.repeat(names, [len(row) for row in rows]),
+        y=np.concatenate([place + off for place, off in zip(places, apart, strict=True)]).round(3),
         name="one network",
         mode="markers",
         marker={"color": rgba(NEUTRAL, 0.55), "size": 8},
     )
     figure.add_scatter(
         x=mean.round(4),
-        y=names,
+        y=places,
         error_x={"array": error.round(4), "thickness": 2},
         name="mean and standard error",
         mode="markers",
@@ -85,7 +89,9 @@ def by_network(values: Mapping[str, Numbers], title: str, chance: float = 0.0) -
     )
     figure.add_vline(chance, line={"color": rgba(NEUTRAL), "width": 1.5, "dash": "dash"})
     figure.update_xaxes(title=title)
-    figure.update_yaxes(autorange="reversed", automargin=True, type="category")
+    figure.update_yaxes(
+        tickvals=places, ticktext=names, automargin=True, showgrid=False, zeroline=False
+    )
     figure.update_layout(legend=ABOVE, height=150 + 55 * len(names))
     spoken = ", ".join(
         f"{name} {m:.2f} ± {e:.2f}" for name, m, e in zip(names, mean, error, strict=True)
