@@ -70,7 +70,7 @@ def by_network(values: Mapping[str, Numbers], title: str, chance: float = 0.0) -
     figure = go.Figure()
     # dots of a row stand apart, in the order of their numbers, so that none hides another
     ranks = [np.argsort(np.argsort(row, kind="stable")) for row in rows]
-    apart = [np.linspace(-0.28, 0.28, len(row))[rank] for row, rank in zip(rows, ranks, strict=True)]
+    apart = [np.linspace(-0.28, 0.28, len(rank))[rank] for rank in ranks]
     places = -np.arange(len(names))
     figure.add_scatter(
         x=np.concatenate(rows).round(4),
