@@ -32,6 +32,7 @@ book pdf test: export XLA_FLAGS ?= --xla_cpu_use_fusion_emitters=false --xla_bac
 .PHONY: book pdf test types data bench hostile lab clean
 
 book: $(INSTALLED)
+	$(BIN)/python -m book._ext.execute
 	$(BIN)/jupyter-book build -W --keep-going --all .
 
 # the built pages on paper; asks for Chromium before the book is built

@@ -12,6 +12,7 @@ import pytest
 from attnpaths import explorer
 from attnpaths.explorer import bundle
 from attnpaths.tasks import images
+from book._ext import execute
 from book._ext.pages import (
     EXPLORER_SCRIPT,
     SOURCES,
@@ -160,6 +161,24 @@ def test_a_chapter_that_was_executed_elsewhere_is_shown(tmp_path):
     cell.source = "print(1)"
     with pytest.raises(ValueError, match="run it again"):
         keep_executed(tmp_path, chapter, executed, 1.5)
+
+
+def test_chapters_are_executed_side_by_side_before_the_build(tmp_path, capsys):
+    pages = {name: PAGE.format(CELL.format(f"print('{name}')")) for name in ("one", "two")}
+    (tmp_path / "book").mkdir()
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    for name, page in pages.items():
+        (tmp_path / "book" / f"{name}.md").write_text(page, "utf-8")
+    assert len(execute.missing(tmp_path)) == 2
+    assert execute.main([str(tmp_path)]) == 0 and execute.missing(tmp_path) == []
+    code, log = build(tmp_path, pages)
+    assert code == 0 and log.count("Using cached notebook") == 2, log[-3000:]
+    changed = pages["two"].replace("print('two')", "raise OSError('no luck')")
+    (tmp_path / "book" / "two.md").write_text(changed, "utf-8")
+    assert [path.stem for path in execute.missing(tmp_path)] == ["two"]
+    assert execute.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "two.md fails" in said and "no luck" in said and "one.md" not in said
 
 
 def test_the_settings_choose_the_cache(tmp_path, monkeypatch):
