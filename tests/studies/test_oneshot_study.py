@@ -330,8 +330,9 @@ def test_the_table_of_findings(monkeypatch):
         parts |= {f"s{i}: draw 0": draw(gain), f"s{i}: pruning": cut(SMALL, 0.02 + gain)}
     found = {each.rule.id: each for each in claims.findings(parts)}
     shown = claims.columns(found[id] for id in ("gain", "gain, MNIST", "a quarter", "gain, deep"))
-    effect, p, holds = (shown[name] for name in claims.COLUMNS[3:6])
+    effect, limits, holds, p = (shown[name] for name in claims.COLUMNS[3:7])
     assert effect[0] == "+3.0 points (+1.0 to +6.0)" and holds == ["3 of 3", "0 of 3", "2 of 3", ""]
+    assert limits == ["> 0", "± 1 point", "< 5 points", ""]
     # all three are positive: one pattern of signs of eight is as large
     assert p[0] == "0.125"
     # comparable has two sides, of which the worse counts
@@ -339,4 +340,4 @@ def test_the_table_of_findings(monkeypatch):
              paired([0.01 + x for x in (0.01, 0.02, 0.06)]).p_value]  # fmt: skip
     assert p[1] == f"{max(sides):.3f}"
     assert shown["verdict"][3] == "not checked" and effect[3] == ""
-    assert len(claims.columns([])) == 7
+    assert len(claims.columns([])) == 8

@@ -16,8 +16,8 @@ Parts = Mapping[str, Any]
 #: text, both.
 CODE, TEXT = "score, either", "score"
 #: What the table of findings has.
-COLUMNS = ("the paper's claim", "place", "networks", "mean effect (95 % interval)", "p-value")
-COLUMNS += ("holds in", "verdict")
+COLUMNS = ("the paper's claim", "place", "what is measured", "mean effect (95 % interval)")
+COLUMNS += ("limit", "holds in", "p-value", "verdict")
 
 
 class Finding(NamedTuple):
@@ -65,15 +65,23 @@ def effect(found: Finding) -> str:
     return f"{mean}{unit}{bounds}"
 
 
+def limit(found: Finding) -> str:
+    """What the effect is judged by, in its unit: above zero, below a limit, or within a margin."""
+    number = f"{found.rule.limit:g}"
+    if found.rule.id in POINTS:
+        number = f"{100 * found.rule.limit:g} point{'s' * (found.rule.limit != 0.01)}"
+    return {"positive": "> 0", "below": f"< {number}", "comparable": f"± {number}"}[found.rule.rule]
+
+
 def summary(found: Finding) -> str:
     """What was found, in words: of how many networks, effect, p-value, and how often it holds."""
     if found.summary is None:
         return "no network was studied"
     count = len(found.values)
-    limit = f"; limit {found.rule.limit:g}" if found.rule.limit else ""
+    judged_by = f"; limit {found.rule.limit:g}" if found.rule.limit else ""
     return (
         f"{effect(found)}, {count} network{'s'[: count > 1]}, p = {found.p_value:.3f}, "
-        f"holds in {found.holds}{limit}"
+        f"holds in {found.holds}{judged_by}"
     )
 
 
@@ -81,13 +89,14 @@ def columns(found: Iterable[Finding]) -> dict[str, list]:
     """Findings as the columns of a table: accuracies in points, all else as it is measured."""
     rows = []
     for each in found:
-        judged = [each.rule.says, each.rule.place, len(each.values)]
+        judged = [each.rule.says, each.rule.place, each.rule.measured]
         if each.summary is None:
-            rows.append([*judged, "", "", "", each.judgement.verdict])
+            rows.append([*judged, "", "", "", "", each.judgement.verdict])
             continue
         share = f"{each.holds} of {len(each.values)}"
         p_value = f"{each.p_value:.3f}" if len(each.values) > 1 else "–"
-        rows.append([*judged, effect(each), p_value, share, each.judgement.verdict])
+        numbers = [effect(each), limit(each), share, p_value]
+        rows.append([*judged, *numbers, each.judgement.verdict])
     return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
 
 
