@@ -1,9 +1,11 @@
 """What a transformer of PyTorch attends to while it runs, and what it does without some heads."""
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import torch
 from torch import nn
@@ -56,7 +58,8 @@ def record_attention(
     masks, rotary positions and shared keys; Ω⁽ℓ⁾ʰ_st, Eq. 3, is then that of processed tokens.
     Layers are numbered as they are called. Gives one Ω `[P, H, T, T]` per layer, in float64
     whatever the model's precision, and the tokens `x [P, T, D]` that the first layer attended to,
-    after the normalisation where the network normalises first.
+    after the normalisation where the network normalises first. What memory does not hold is
+    refused before it is made.
 
     >>> from attnpaths import Network
     >>> encoder = nn.TransformerEncoderLayer(6, 2, dropout=0.0, batch_first=True)
@@ -64,14 +67,66 @@ def record_attention(
     >>> Network.from_attention(seen.omega, seen.x, readout=-1, residual=True)
     Attended(head_counts=(2,), examples=5, tokens=4, dim=6, readout=-1, residual=(True,))
     """
+    return recorded(module, inputs, options, 1, len(declared(module)[0] or ()))
+
+
+def recorded(module, inputs, options, first: int, layers: int) -> Recording:
+    """What `record_attention` gives, but of layers before `first` sizes alone, Ω `[P, H, 0, 0]`.
+
+    `layers` is how many there will be, as far as known.
+    """
+    seen, output = _calls(module, inputs, options, first, layers)
+    kept = [call.weights for call in seen[first - 1 :]]
+    omega = keys_first(kept) if kept else ()
+    shapes = {(len(layer), layer.shape[2]) for layer in omega}
+    if len(shapes) > 1:
+        raise ValueError(
+            "all attention layers must see the same examples and tokens, but [examples, tokens] "
+            f"are {sorted(shapes)}; paths run through layers of one sequence"
+        )
+    sizes = next(iter(shapes), (0, 0))
+    below = (call.weights.numpy() for call in seen[: first - 1])
+    tokens = tuple(_fitting(call.tokens, sizes) for call in seen)
+    raw = tuple(_fitting(call.raw, sizes) for call in seen)
+    return Recording((*below, *omega), output, tokens, raw)
+
+
+def called_heads(module, inputs, options) -> tuple[int, ...]:
+    """How many heads each layer has, as they are called, by a run of which nothing is kept."""
+    seen, _ = _calls(module, inputs, options, first=sys.maxsize, layers=0)
+    return tuple(call.weights.shape[1] for call in seen)
+
+
+def declared(module) -> tuple[tuple[int, ...] | None, int | None]:
+    """The heads of every layer and the dimension D of tokens, where they are known before a run.
+
+    They are in the `config` of models of Hugging Face, or in the layers of `nn.MultiheadAttention`
+    if there are several: one alone may be called any number of times. A promise, no more: a model
+    may leave layers out, or call them in another order.
+    """
+    names = ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    config = getattr(module, "config", None)
+    layers, heads, dim = (getattr(config, name, None) for name in names)
+    if isinstance(layers, int) and isinstance(heads, int):
+        return (heads,) * layers, dim if isinstance(dim, int) else None
+    found = _multiheads(module) if isinstance(module, nn.Module) else []
+    if len(found) < 2:
+        return None, None
+    return tuple(layer.num_heads for layer in found), found[0].embed_dim
+
+
+def _calls(module, inputs, options, first: int, layers: int) -> tuple[list[Call], Any]:
+    """What is seen of every layer, from `first` on with its attention, and the module's output."""
     check_module(module)
+    _check_inputs(inputs, options)
     if any(m.training and _dropout(m) > 0 for m in module.modules()):
         raise ValueError(
             f"{type(module).__name__} is in training mode with dropout, so its attention is "
             "random; call module.eval() first"
         )
     seen: list[Call] = []
-    with watching(Watch(module, keep=seen.append)), torch.no_grad():
+    watch = Watch(module, keep=seen.append, first=first, layers=layers)
+    with watching(watch), torch.no_grad():
         if isinstance(inputs, Mapping):
             output = module(**inputs, **(options or {}))
         else:
@@ -83,16 +138,7 @@ def record_attention(
             "torch.nn.functional.scaled_dot_product_attention; give its attention matrices to "
             "keys_first, or its weights as a list of Layer.from_linear(...)"
         )
-    omega = keys_first([call.weights for call in seen])
-    shapes = {(len(layer), layer.shape[2]) for layer in omega}
-    if len(shapes) > 1:
-        raise ValueError(
-            "all attention layers must see the same examples and tokens, but [examples, tokens] "
-            f"are {sorted(shapes)}; paths run through layers of one sequence"
-        )
-    (sizes,) = shapes
-    tokens = tuple(_fitting(call.tokens, sizes) for call in seen)
-    return Recording(omega, output, tokens, tuple(_fitting(call.raw, sizes) for call in seen))
+    return seen, output
 
 
 def _fitting(tokens: torch.Tensor | None, sizes: tuple[int, int]) -> np.ndarray | None:
@@ -182,16 +228,32 @@ def check_module(module) -> None:
         raise ValueError(f"module must be a torch.nn.Module; got {type(module).__name__}")
 
 
+def _check_inputs(inputs, options) -> None:
+    """Refuse what no tensor is in, such as texts, on which a model would fail anywhere."""
+    given = [dict(each) if isinstance(each, Mapping) else each for each in (inputs, options)]
+    if not any(isinstance(leaf, torch.Tensor) for leaf in jax.tree.leaves(given)):
+        raise ValueError(
+            "inputs must be a tensor, a tuple of arguments or a dictionary of named ones, with "
+            f"tensors in it; got {type(inputs).__name__} without; texts go through a tokenizer "
+            'first, tokenizer(texts, padding=True, return_tensors="pt"), arrays through '
+            "torch.as_tensor"
+        )
+
+
 def multihead(module: nn.Module) -> list[nn.MultiheadAttention]:
     """The attention layers of a module, or a ValueError that says how else to bring them."""
     check_module(module)
-    found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
+    found = _multiheads(module)
     if not found:
         raise ValueError(
             f"{type(module).__name__} has no torch.nn.MultiheadAttention in it; give its weights "
             "as a list of Layer.from_linear(...), or record its attention"
         )
     return found
+
+
+def _multiheads(module: nn.Module) -> list[nn.MultiheadAttention]:
+    return [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
 
 
 def _matrices(name, value) -> list[np.ndarray]:

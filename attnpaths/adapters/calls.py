@@ -18,6 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from attnpaths import _checks
+
 _MULTIHEAD = inspect.signature(F.multi_head_attention_forward)
 _DOT_PRODUCT = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
 
@@ -25,7 +27,8 @@ _DOT_PRODUCT = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", 
 class Call(NamedTuple):
     """One layer's attention `[P, H, queries, keys]`, and the tokens `[P, T, D]` that it read.
 
-    `raw` is what the normalisation right before it was given, or None where there was none.
+    `raw` is what the normalisation right before it was given, or None where there was none. Of a
+    layer that is only counted, attention is `[P, H, 0, 0]`, and tokens are None.
     """
 
     weights: torch.Tensor
@@ -36,13 +39,17 @@ class Call(NamedTuple):
 class Watch(TorchFunctionMode):
     """Sees every attention of `module`; `keep` is given each `Call`, `gates` multiply heads.
 
+    Layers before `first` are only counted; `layers` is how many there will be, as far as known.
     `gates` maps (layer, head) to a factor, a number or a tensor of no axes.
     """
 
-    def __init__(self, module: nn.Module, keep: Callable | None = None, gates=None):
+    def __init__(
+        self, module: nn.Module, keep: Callable | None = None, gates=None, first=1, layers=0
+    ):
         """Nothing is watched until the block is entered."""
         super().__init__()
         self.module, self.keep, self.gates = module, keep, dict(gates or {})
+        self.first, self.layers = first, layers
         self.layer, self.frames, self.normed = 0, [], (None, None)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -65,21 +72,20 @@ class Watch(TorchFunctionMode):
             # a head's columns of the output projection
             factor = torch.stack([torch.as_tensor(gates.get(h, 1.0)).to(out) for h in range(heads)])
             given["out_proj_weight"] = out * factor.repeat_interleave(out.shape[1] // heads)
-        if self.keep:
-            given["need_weights"], given["average_attn_weights"] = True, False
-        result, weights = func(**given)
-        if not self.keep:
-            return result, weights
-        if query.ndim != 3:
+        if self.keep and query.ndim != 3:
             raise ValueError(
                 f"attention layer {self.layer} got an input of shape {tuple(query.shape)}; give a "
                 "batch, [examples, tokens, dim]"
             )
-        if query.shape != key.shape or not torch.equal(query, key):
+        if self.keep and (query.shape != key.shape or not torch.equal(query, key)):
             raise ValueError(
                 f"attention layer {self.layer} attends from one sequence to another; paths need "
                 "self-attention, where queries and keys are the same tokens"
             )
+        if not self._keeps(query.shape[1], heads, query.shape[0]):
+            return func(**given)
+        given["need_weights"], given["average_attn_weights"] = True, False
+        result, weights = func(**given)
         exact = weights.detach().double()
         self._kept(exact / exact.sum(dim=-1, keepdim=True), query.transpose(0, 1))
         if not asked:
@@ -100,6 +106,7 @@ class Watch(TorchFunctionMode):
                     "self-attention [examples, heads, tokens, features] of all tokens at once: "
                     "no cache of earlier tokens, and no second sequence"
                 )
+        if self._keeps(query.shape[0], heads, query.shape[-2]):
             weights = dot_product_weights(given)
             self._kept(weights[:, None] if alone else weights, None)
         result = func(*args, **kwargs)
@@ -118,6 +125,23 @@ class Watch(TorchFunctionMode):
                 f"{type(self.module).__name__} has {heads} heads"
             )
         return {h - 1: m for h, m in mine.items()}
+
+    def _keeps(self, examples: int, heads: int, tokens: int) -> bool:
+        """Whether this layer's attention is kept; refuses, before it is there, what is too much."""
+        if not self.keep:
+            return False
+        layers = max(self.layers, self.layer) + 1 - self.first
+        _checks.memory(
+            # with the copy that goes along the paths
+            16 * max(layers, 0) * examples * heads * tokens**2,
+            f"the attention of {layers} layers of {heads} heads, in {examples:,} examples of "
+            f"{tokens:,} tokens,",
+            "take fewer or shorter examples or, in analyse, a window of the last layers",
+        )
+        if self.layer >= self.first:
+            return True
+        self.keep(Call(torch.empty(examples, heads, 0, 0), None, None))
+        return False
 
     def _kept(self, weights, tokens) -> None:
         assert self.keep
@@ -205,17 +229,18 @@ def dot_product_weights(given) -> torch.Tensor:
     if given.get("enable_gqa"):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
     scale = given.get("scale")
-    logits = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    # all in place: such a matrix may take a good part of the memory
+    logits = (query @ key.mT).mul_(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     mask = given.get("attn_mask")
     if given.get("is_causal"):
         mask = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).tril()
     if mask is not None and mask.dtype == torch.bool:
-        logits = logits.masked_fill(~mask, -math.inf)
+        logits.masked_fill_(~mask, -math.inf)
     elif mask is not None:
-        logits = logits + mask.double()
+        logits.add_(mask.double())
     nothing = (logits == -math.inf).all(dim=-1, keepdim=True)
-    itself = torch.eye(*logits.shape[-2:], dtype=logits.dtype, device=logits.device)
-    return torch.where(nothing, itself, torch.softmax(logits.masked_fill(nothing, 0.0), dim=-1))
+    itself = torch.eye(*logits.shape[-2:], dtype=torch.bool, device=logits.device)
+    return torch.softmax(logits.masked_fill_(nothing & itself, 0.0), dim=-1)
 
 
 def _is_tokens(value) -> bool:

@@ -7,11 +7,12 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from attnpaths import _checks, theory
+from attnpaths.adapters.attention import declared
 from attnpaths.analysis import choice
 from attnpaths.analysis.labels import targets
 from attnpaths.analysis.plan import Plan
 from attnpaths.analysis.report import Report, attached
-from attnpaths.analysis.source import READOUTS, Source, checked_tokens, declared
+from attnpaths.analysis.source import READOUTS, Source, checked_tokens
 from attnpaths.problem import Problem
 
 
@@ -59,9 +60,14 @@ def analyse(
     path goes through at most one head. Without both, as many of the last layers are taken, with
     all their paths, as have at most `most_paths`; see `Plan.of`. Of the heads, some may be
     `chosen`, [(layer, head), …], or so many of each block `sampled` at random by `seed`, which then
-    stand for all of it. The report's `share` says how much of the prior variance of f, from the
-    window's first layer on, the followed paths carry, or those that they stand for; its `error`,
-    how far the GP limit's kernel of a draw of heads is from the mean over all draws.
+    stand for all of it. The report's `share` says how much of the prior variance of f the followed
+    paths carry, or those that they stand for, out of all that there is from the window's first
+    layer on: layers below it do not count. Its `error` says how far the GP limit's kernel of a draw
+    of heads is from the mean over all draws.
+
+    What is too much is refused: paths before the model runs, if its `config` or several
+    `nn.MultiheadAttention` in it say how many heads it has (else it runs once more, to count them);
+    attention before the first matrix is made.
 
     `width` N and `temperature` 𝒯, where they are not given, are the best of a small grid, by
     `folds`-fold cross-validation or, `choose="evidence"`, by the evidence at the saddle point,
@@ -89,22 +95,31 @@ def analyse(
     source = Source(model, options, readout, which)
     wanted = {"layers": layers, "blocks": blocks, "residual": residual, "most_paths": most_paths}
     wanted |= {"chosen": chosen, "sampled": sampled, "seed": seed}
-    if (promised := declared(model)) is not None:
-        # what cannot be done is refused before the model runs
-        Plan.of(promised, outputs=outputs, **wanted)
-    seen = source.record(inputs)
-    if len(seen.omega[0]) != len(y):
-        raise ValueError(
-            f"labels must hold one label per example, {len(seen.omega[0])}; got {len(y)}"
+
+    def planned(heads: Sequence[int], dim: int) -> Plan:
+        plan = Plan.of(heads, outputs=outputs, **wanted)
+        _checks.memory(
+            plan.bytes(len(y), dim, outputs),
+            f"the theory of {len(y)} examples along {plan.paths:,} paths",
+            "take fewer examples, layers or blocks",
         )
-    heads = tuple(layer.shape[1] for layer in seen.omega)
-    plan = Plan.of(heads, outputs=outputs, **wanted)
-    dim = np.shape(given)[2] if _checks.axes_of(given) == 3 else _dim(seen, plan, which)
-    _checks.memory(
-        plan.bytes(len(y), dim, outputs),
-        f"the theory of {len(y)} examples along {plan.paths:,} paths",
-        "take fewer examples, layers or blocks",
-    )
+        return plan
+
+    heads, dim = declared(model)
+    dim = np.shape(given)[2] if _checks.axes_of(given) == 3 else dim
+    heads = heads or source.heads(inputs)
+    plan = planned(heads, dim or 1)
+    seen = source.record(inputs, plan, len(heads))
+    if (called := tuple(layer.shape[1] for layer in seen.omega)) != heads:
+        # a model may leave some of its layers out, or call them in another order
+        heads, plan = called, planned(called, dim or 1)
+        seen = source.record(inputs, plan, len(heads))
+    if dim is None:
+        plan = planned(heads, _dim(seen, plan, which))
+    if len(seen.omega[-1]) != len(y):
+        raise ValueError(
+            f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}"
+        )
     xi = source.features(plan, seen, inputs, mask, given)
     skips = _checks.skips(residual, len(heads))
     share = source.share(plan, seen, inputs, mask, given, skips)

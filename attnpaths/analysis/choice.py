@@ -5,7 +5,9 @@ import math
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.scipy.stats import multivariate_normal
 from jaxtyping import Float
 
 from attnpaths import theory
@@ -75,8 +77,13 @@ def log_evidence(solution: theory.Theory) -> Float[jax.Array, "..."]:
     S_prior is the action of the prior alone, without labels. To leading order in 1/N: the spread
     around the saddle point is left out. By the envelope theorem it falls with N whatever the
     data, since every width may do what a larger one does, so that it can choose a temperature but
-    no width.
+    no width. At N = ∞ it is the Gaussian process's, ln 𝒩(Y; 0, 𝒦 + 𝒯I), exactly.
     """
+    if np.isinf(solution.width).all():
+        # S and S_prior are the same there, but N times what is between them is not
+        y = solution.problem.y.ravel()
+        covariance = solution.kernel() + solution.temperature * jnp.eye(len(y))
+        return jnp.asarray(multivariate_normal.logpdf(y, jnp.zeros_like(y), covariance))
     arguments = solution.problem.arguments
     # the prior's entropy has no temperature, of which a grid has many
     arguments["temperature"] = 1.0

@@ -210,7 +210,7 @@ class Plan:
         raise ValueError(
             f"{len(self.blocks)} blocks of {len(self.heads)} layers with heads {self.heads} make "
             f"{total:,} paths{by}, above most_paths={most}: their order parameter alone takes "
-            f"{8 * total**2 / 2**30:,.1f} GiB, a solution a dozen times that; take "
+            f"{_spelled(8 * total**2)}, a solution a dozen times that; take "
             f"{', or '.join([*advice, 'a larger most_paths'])}"
         )
 
@@ -284,6 +284,14 @@ def _choices(blocks: int | None, residual: tuple[bool, ...]) -> list[int]:
         "blocks pass layers by their skips, which not all layers have by `residual`; leave "
         "`blocks` out"
     )
+
+
+def _spelled(size: int) -> str:
+    """A number of bytes, in the largest unit of which there is one at least."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 2**power:
+            return f"{size / 2**power:,.1f} {unit}"
+    return f"{size} bytes"
 
 
 def _sizes(layers: int, blocks: int) -> tuple[int, ...]:

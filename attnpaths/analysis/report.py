@@ -21,10 +21,11 @@ class Report:
     """What `analyse` found: the `theory`, the `plan` of paths, and where all of it came from.
 
     `layers` counts those of the whole model; `share`, out of 1, is how much of the prior variance
-    of f goes along the paths that were followed, or that the heads that were drawn stand for, of
-    which `error` is the relative standard error of the GP limit's kernel; `choice` is how width and
-    temperature were chosen, if they were. `save` writes all of it but the model to a .npz file,
-    without pickle.
+    of f goes along the paths that were followed, or that the heads that were drawn stand for; that
+    of a window is the share within the layers from its first to the model's last, and says nothing
+    of those below. `error` is the relative standard error of the GP limit's kernel of heads that
+    were drawn; `choice` is how width and temperature were chosen, if they were. `save` writes all
+    of it but the model to a .npz file, without pickle.
 
     >>> import torch
     >>> from attnpaths.analysis import analyse
@@ -63,7 +64,7 @@ class Report:
         error = "" if self.error is None else f"error {self.error:.2f}, "
         return (
             f"Report({self.model}, {which} of {self.layers}, {self.plan.paths} paths, "
-            f"share {self.share:.2f}, {error}N = {float(self.theory.width):g}, "
+            f"share {self.share:.2f}{self._within}, {error}N = {float(self.theory.width):g}, "
             f"𝒯 = {float(self.theory.temperature):.3g})"
         )
 
@@ -80,7 +81,7 @@ class Report:
             "model": f"{self.model}, {self.layers} attention layers",
             "followed": f"layers {plan.first} to {plan.first + len(plan.heads) - 1} in "
             f"{len(plan.blocks)} blocks: {plan.paths} paths" + some,
-            "share of the prior variance": f"{self.share:.3f}",
+            f"share of the prior variance{self._within}": f"{self.share:.3f}",
             "examples": f"{examples}, {self.tokens} tokens of dimension {dim}, read {self.readout}",
             "width N, temperature 𝒯": f"{float(self.theory.width):g}, "
             f"{float(self.theory.temperature):.3g} ({chosen})",
@@ -100,6 +101,15 @@ class Report:
         scores = table / np.nanmax(table)
         shown = _html.table(scores, rows, columns, caption, missing="–")
         return _html.card("Report", facts, shown)
+
+    @property
+    def _within(self) -> str:
+        """Of which layers the share is, if not of all."""
+        if self.plan.first == 1:
+            return ""
+        if self.plan.first == self.layers:
+            return f" within layer {self.layers}"
+        return f" within layers {self.plan.first} to {self.layers}"
 
     @property
     def evidence(self) -> float:
@@ -147,6 +157,7 @@ class Report:
             coords={"path": names, "other_path": names}
             | {"head": [f"{layer}.{h}" for layer, h in self.plan.head_names]},
             attrs={"model": self.model, "share": self.share, "readout": self.readout}
+            | {"share_of": f"the prior variance{self._within}"}
             | {"width": float(self.theory.width), "temperature": float(self.theory.temperature)}
             | ({} if self.error is None else {"error": self.error}),
         )
@@ -188,7 +199,8 @@ class Report:
                 "readout was given example by example, and is not known for new inputs; use "
                 '"first", "last", "mean" or one number in analyse'
             )
-        xi = source.features(self.plan, source.record(inputs), inputs, mask, tokens)
+        seen = source.record(inputs, self.plan, self.layers)
+        xi = source.features(self.plan, seen, inputs, mask, tokens)
         if (dim := xi.shape[2]) != (wanted := self.theory.xi.shape[2]):
             raise ValueError(f"tokens must have dimension {wanted}, as in analyse; got {dim}")
         return self.theory.predict(xi)

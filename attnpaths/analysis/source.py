@@ -4,11 +4,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnpaths import _checks
-from attnpaths.adapters import Recording, record_attention
+from attnpaths.adapters import Recording
+from attnpaths.adapters.attention import called_heads, recorded
 from attnpaths.analysis.plan import Plan
 from attnpaths.network import Network
 
@@ -29,17 +31,22 @@ class Source:
     readout: Any
     tokens: str
 
-    def record(self, inputs) -> Recording:
-        """Run the model, and keep its attention."""
-        return record_attention(self.model, inputs, self.options)
+    def heads(self, inputs) -> tuple[int, ...]:
+        """Run the model, and count the heads of every layer."""
+        return called_heads(self.model, inputs, self.options)
+
+    def record(self, inputs, plan: Plan, layers: int) -> Recording:
+        """Run the model, of so many layers, and keep its attention from the first of a plan on."""
+        return recorded(self.model, inputs, self.options, plan.first, layers)
 
     def features(
         self, plan: Plan, seen: Recording, inputs, mask=None, tokens=None
     ) -> Float[np.ndarray, "examples paths dim"]:
         """ξ `[P, Π, D]` along the paths of a plan, with what makes blocks count as layers."""
         x, read = self._read(plan, seen, inputs, mask, tokens)
+        # by JAX, which else would make a copy of its own
         omega = [
-            np.stack([seen.omega[layer - 1][:, h - 1] for layer, h in block], axis=1)
+            jnp.stack([seen.omega[layer - 1][:, h - 1] for layer, h in block], axis=1)
             for block in plan.members
         ]
         attended = Network.from_attention(omega, x, read, plan.theory_residual)
@@ -48,8 +55,8 @@ class Source:
     def share(self, plan: Plan, seen: Recording, inputs, mask, tokens, residual) -> float:
         """How much of the prior variance of f goes along the paths that a plan means, out of 1.
 
-        The variance of any number of paths follows block by block: M ← rM + Σ_h ΩᵀMΩ/H_ℓ from
-        M = xxᵀ `[P, T, T]`.
+        All are the paths through layers from the plan's first to the model's last. The variance of
+        any number of them follows block by block: M ← rM + Σ_h ΩᵀMΩ/H_ℓ from M = xxᵀ `[P, T, T]`.
         """
         x, read = self._read(plan, seen, inputs, mask, tokens)
 
@@ -85,7 +92,7 @@ class Source:
         return float(spread / np.linalg.norm(np.mean(found, axis=0)))
 
     def _read(self, plan, seen, inputs, mask, tokens):
-        examples, count = len(seen.omega[0]), seen.omega[0].shape[2]
+        examples, _, count, _ = seen.omega[-1].shape
         if tokens is None:
             tokens = _tokens(seen, plan.first, self.tokens)
         x = np.asarray(_checks.array("tokens", tokens, "examples tokens dim"))
@@ -166,17 +173,6 @@ def by_example(readout, mask: Bool[np.ndarray, "P T"]) -> Float[np.ndarray, "P T
             'instance; "last" and "first" look for real ones'
         )
     return np.eye(tokens)[index]
-
-
-def declared(model) -> tuple[int, ...] | None:
-    """The heads of every layer, if the model says so before it runs; else None."""
-    config = getattr(model, "config", None)
-    layers, heads = (
-        getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads")
-    )
-    if isinstance(layers, int) and isinstance(heads, int):
-        return (heads,) * layers
-    return None
 
 
 def checked_tokens(tokens) -> tuple[str, Any]:

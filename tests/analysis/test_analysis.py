@@ -2,14 +2,17 @@
 
 import dataclasses
 import itertools
+import os
+import types
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from attnpaths import Weights, analyse, analysis, theory
-from attnpaths.adapters import record_attention
+from attnpaths.adapters import calls, record_attention
 from attnpaths.analysis import Plan, choice, source
 from attnpaths.analysis.labels import targets
 from attnpaths.network import path_outputs
@@ -24,11 +27,40 @@ def encoder(layers=2, **options):
     return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False).double().eval()
 
 
+class Own(nn.Module):
+    """Layers of one's own, which call PyTorch's attention as a function, with a causal mask."""
+
+    def __init__(self, layers=2):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(nn.Linear(DIM, 3 * DIM) for _ in range(layers))
+        self.double()
+
+    def forward(self, x):
+        for layer in self.layers:
+            q, k, v = layer(x).unflatten(2, (3, 2, -1)).permute(2, 0, 3, 1, 4)
+            z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + z.transpose(1, 2).flatten(2)
+        return x
+
+
 MODEL = encoder()
 X = torch.randn(
     EXAMPLES, TOKENS, DIM, generator=torch.Generator().manual_seed(1), dtype=torch.float64
 )
 Y = np.where(X[:, -1, 0].numpy() > 0, 1.0, -1.0)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Sets how many bytes of memory there are."""
+    system = os.sysconf
+
+    def of(size):
+        sizes = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": size}
+        monkeypatch.setattr(os, "sysconf", lambda name: sizes.get(name) or system(name))
+
+    return of
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +174,10 @@ def test_twelve_layers_of_twelve_heads_give_an_answer_with_its_error(tmp_path):
     assert found.plan.paths == 8 and len(found.scores()) == 3
     assert found.share == pytest.approx(1)
     assert found.error is not None and 0 < found.error < 1
-    assert f"error {found.error:.2f}, " in repr(found)
+    assert f"share 1.00 within layers 10 to 12, error {found.error:.2f}, " in repr(found)
+    assert found.to_xarray().share_of == "the prior variance within layers 10 to 12"
     shown = found._repr_html_()
+    assert "share of the prior variance within layers 10 to 12<" in shown
     assert "heads that were drawn" in shown and ">–</td>" in shown and "nan" not in shown
     found.save(tmp_path / "it.npz")
     again = analysis.load(tmp_path / "it.npz", model)
@@ -173,7 +207,8 @@ def test_a_report_says_what_it_found(report):
     data = report.to_xarray()
     assert data.U.sel(path="skip", other_path="2.1") == report.theory.U[0, 1]
     assert data.score.sel(head="2.2") == report.scores()[2, 2]
-    assert "share of the prior variance" in report._repr_html_()
+    assert "share of the prior variance<" in report._repr_html_()
+    assert data.share_of == "the prior variance"
     assert report.figure().data[0].z.shape == (2, 2)
     assert report.figure("order").data[0].z.shape == (9, 9)
 
@@ -276,7 +311,7 @@ def test_padded_tokens_change_nothing(report):
         ({"layers": 2}, r"layers must be \(first, last\)"),
         ({"blocks": 1, "residual": False}, "blocks pass layers by their skips"),
         ({"layers": (1, 1), "residual": False}, "layers must end with the last layer, 2"),
-        ({"most_paths": 2}, r"make 3 paths, above most_paths=2: .*; take a larger most_paths"),
+        ({"most_paths": 2}, r"make 3 paths, .* takes 72 bytes, .*; take a larger most_paths"),
         ({"blocks": 2, "most_paths": 8}, r"make 9 paths, .* take blocks=1 \(5 paths\), or layers"),
         ({"chosen": [(1, 3)]}, r"chosen must be heads of the model: there is no head \(1, 3\)"),
         ({"chosen": []}, "chosen must name a head at least"),
@@ -297,21 +332,60 @@ def test_bad_input(change, message):
         analyse(MODEL, X, **given)
 
 
-class Deep(nn.Module):
+TEXTS = ["a text", "another"] * 8
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind"),
+    [
+        (TEXTS, "list"),
+        (tuple(TEXTS), "tuple"),
+        ({"text": TEXTS, "input_ids": [[1, 2]] * 16}, "dict"),
+        (X.numpy(), "ndarray"),
+        (None, "NoneType"),
+    ],
+)
+def test_inputs_without_tensors_are_refused(inputs, kind):
+    message = rf"inputs must be a tensor, .*; got {kind} without; texts go through a tokenizer"
+    with pytest.raises(ValueError, match=message):
+        analyse(MODEL, inputs, Y, readout="last", **SETTING)
+
+
+class Unrun(nn.Module):
     """A model that says how many heads it has, and must not be run."""
 
-    class config:
-        num_hidden_layers = num_attention_heads = 12
+    def __init__(self, layers=None, **config):
+        super().__init__()
+        self.layers, self.config = layers, types.SimpleNamespace(**config)
 
     def forward(self, x):
         raise AssertionError("it ran")
 
 
-def test_too_many_paths_are_refused_before_the_model_runs():
-    with pytest.raises(ValueError, match=r"make 23,298,085,122,481 paths.* take blocks=1 \(145 p"):
-        analyse(Deep(), X, Y, readout="last", blocks=12)
+UNRUN = [
+    Unrun(num_hidden_layers=12, num_attention_heads=2, hidden_size=DIM),
+    Unrun(layers=encoder(12)),
+]
+
+
+@pytest.mark.parametrize("model", UNRUN, ids=["config", "modules"])
+def test_what_is_too_much_is_refused_before_the_model_runs(model, machine):
+    with pytest.raises(ValueError, match=r"make 531,441 paths.* 2,104\.3 GiB.* blocks=1 \(25 p"):
+        analyse(model, X, Y, readout="last", blocks=12)
+    with pytest.raises(ValueError, match="theory of 16 examples along 531,441 paths would need"):
+        analyse(model, X, Y, readout="last", blocks=12, most_paths=10**6)
+    window = {"readout": "last", "layers": (12, 12)}
     with pytest.raises(AssertionError, match="it ran"):
-        analyse(Deep(), X, Y, readout="last")
+        analyse(model, X, Y, **window)
+    # too much because of the dimension of tokens alone
+    machine(20 * 2**10)
+    with pytest.raises(ValueError, match="theory of 16 examples along 3 paths would need"):
+        analyse(model, X, Y, **window)
+
+
+def test_plans_are_as_large_as_may_be():
+    with pytest.raises(ValueError, match=r"make 169 paths, .* parameter alone takes 223\.1 KiB"):
+        Plan.of((12,) * 2, blocks=2)
     plan = Plan.of((12,) * 12)
     assert (plan.first, plan.heads, plan.paths) == (12, (12,), 13)
     assert Plan.of((12,) * 12, most_paths=169).first == 11
@@ -355,6 +429,68 @@ def test_evidence_is_that_of_the_gaussian_process_in_wide_networks(report):
     exact = -(Y @ np.linalg.solve(K, Y) + np.linalg.slogdet(2 * np.pi * K)[1]) / 2
     assert found[-1] == pytest.approx(exact, abs=1e-3)
     assert report.evidence == pytest.approx(found[1])
+    wide = dataclasses.replace(report, theory=theory.solve(xi, Y, width=np.inf, **setting))
+    assert wide.evidence == pytest.approx(exact, rel=1e-10)
+    # two outputs with one kernel each are independent
+    both = theory.gp_limit(xi, np.stack([Y, Y], axis=1), **setting)
+    assert float(choice.log_evidence(both)) == pytest.approx(2 * exact, rel=1e-10)
+
+
+def test_an_own_module_from_the_call_to_the_file(tmp_path):
+    """Against ξ by the formula, and bfloat16 against double precision."""
+    model, state, ways = Own(), X, []
+    for layer in model.layers:
+        q, k, v = (part.unflatten(2, (2, 3)) for part in layer(state).detach().chunk(3, dim=2))
+        logits = torch.einsum("pshg,pthg->phst", k, q) / 3**0.5
+        logits[:, :, *np.tril_indices(TOKENS, -1)] = -torch.inf
+        omega = logits.softmax(dim=2)
+        state = state + torch.einsum("phst,pshg->pthg", omega, v).flatten(2)
+        ways.append([torch.eye(TOKENS, dtype=X.dtype), *omega.unbind(dim=1)])
+    xi = [(X.mT @ first @ second)[:, :, -1] for first, second in itertools.product(*ways)]
+    xi = np.stack(xi, axis=1)
+    found = analyse(model, X, Y, readout="last", **SETTING)
+    np.testing.assert_allclose(found.theory.xi, xi, atol=1e-12)
+    by_hand = theory.solve(
+        xi, Y, heads=(2, 2), residual=True, width=10, temperature=SETTING["temperature"]
+    )
+    assert found.theory.converged
+    np.testing.assert_allclose(found.theory.U, by_hand.U, atol=1e-6)
+    found.save(tmp_path / "it.npz")
+    again = analysis.load(tmp_path / "it.npz", model)
+    np.testing.assert_array_equal(again.predict(X).mean, found.predict(X).mean)
+    assert again.scores() == found.scores() and again.share == pytest.approx(1)
+    # what it declares is no more than a promise
+    model.config = types.SimpleNamespace(num_hidden_layers=12, num_attention_heads=12)
+    assert analyse(model, X, Y, readout="last", **SETTING).scores() == found.scores()
+    half = analyse(Own().bfloat16(), X.bfloat16(), Y, readout="last", **SETTING)
+    assert half.theory.converged and half.theory.U.dtype == np.float64
+    np.testing.assert_allclose(half.theory.U, found.theory.U, atol=0.01)
+    assert not np.array_equal(half.theory.U, found.theory.U)
+    means = half.predict(X.bfloat16()).mean, found.predict(X).mean
+    np.testing.assert_allclose(*means, atol=0.02)
+
+
+def test_attention_is_kept_of_the_layers_of_a_plan_if_memory_holds_it(monkeypatch, machine):
+    made, real = [], calls.dot_product_weights
+    monkeypatch.setattr(calls, "dot_product_weights", lambda given: made.append(0) or real(given))
+    model = Own(12)
+    whole = record_attention(model, X).omega
+    made.clear()
+    # with a copy, 8 KiB of every layer: 16 examples, 2 heads, 4 · 4 tokens
+    machine(64 * 2**10)
+    message = r"attention of 12 layers of 2 heads, in 16 examples of 4 tokens, .*; take fewer or"
+    with pytest.raises(ValueError, match=message):
+        analyse(model, X, Y, readout="last", chosen=[(1, 1)], **SETTING)
+    with pytest.raises(ValueError, match=message):
+        record_attention(encoder(12), X)
+    assert not made
+    with pytest.raises(ValueError, match="attention of 9 layers of 2 heads"):
+        record_attention(model, X)
+    made.clear()
+    window = Plan.of((2,) * 12, layers=(12, 12))
+    seen = source.Source(model, None, "last", "normalised").record(X, window, 12)
+    assert len(made) == 1 and {layer.shape for layer in seen.omega[:-1]} == {(EXAMPLES, 2, 0, 0)}
+    np.testing.assert_array_equal(seen.omega[-1], whole[-1])
 
 
 def test_raw_tokens_that_drown_are_said():
