@@ -1,7 +1,7 @@
 // What can be set: ranges, the positions of sliders, what an address says, and the same in Python.
 export const NAMES = ['good', 'adversarial (1,2)', 'denoising', 'adversarial (2,2)'];
 export const COLOURS = ['#25a777', '#ee2f2a', '#1f5ed8', '#c96ebf'];
-export const HEADS = [['1.1', 'good'], ['1.2', 'denoising'], ['2.1', 'counting'], ['2.2', 'random']];
+export const HEADS = [['1.1', 'one back'], ['1.2', 'random'], ['2.1', 'uniform'], ['2.2', 'random']];
 export const VIEWS = [
   ['accuracy', 'Accuracy'], ['chain', 'Chain'], ['kernels', 'Kernels'], ['alignment', 'Alignment'],
   ['predictions', 'Predictions'], ['bargain', 'Bargain'], ['learn', 'Watch it learn'],
