@@ -8,7 +8,7 @@ import numpy as np
 
 from book.studies.oneshot.rules import RULES, SMALL, Rule
 from book.studies.oneshot.theory import AUTHORS_GP, PAPER_TEMPERATURES, best
-from book.studies.verdicts.paired import Paired, below, comparable, paired, positive
+from book.studies.verdicts.paired import Paired, below, comparable, paired, positive, student
 from book.studies.verdicts.rules import Judgement, unchecked
 
 Parts = Mapping[str, Any]
@@ -63,6 +63,12 @@ def effect(found: Finding) -> str:
     # one network has no interval
     bounds = f" ({low} to {high})" if len(found.values) > 1 else ""
     return f"{mean}{unit}{bounds}"
+
+
+def open_by_student(found: Finding) -> bool:
+    """Whether Student's 95 % interval contains the rule's limit, or one of its two, 90 % there."""
+    level = 0.9 if found.rule.rule == "comparable" else 0.95
+    return any(student(side, level)[0] <= 0 <= student(side, level)[1] for side in found.margins)
 
 
 def limit(found: Finding) -> str:

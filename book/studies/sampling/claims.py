@@ -131,7 +131,8 @@ def _limit(see):
         slope, spread = slopes.mean(), slopes.std(ddof=1) / np.sqrt(len(slopes))
         judged.append(larger(-slope, spread))
         texts.append(f"of {name} as N to the power {pm(slope, spread, 2)}")
-    text = f"error {', '.join(texts)} (Gaussian vectors, N = {widths[0]} to {widths[-1]}, {len(slopes)} draws)"
+    of = f"Gaussian vectors, N = {widths[0]} to {widths[-1]}, {len(slopes)} draws"
+    text = f"error {', '.join(texts)} ({of})"
     return weakest(*judged), text
 
 

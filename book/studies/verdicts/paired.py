@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.stats
 
 from book.studies.verdicts.rules import (
     IN_KIND,
@@ -74,6 +75,18 @@ def paired(values: Numbers, *, level: float = 0.95, seed: int = 0) -> Paired:
     error = x.std(ddof=1) / np.sqrt(n) if n > 1 else 0.0
     numbers = (x.mean(), error, low, high, _flips(x, seed), np.mean(x > 0))
     return Paired(tuple(x.tolist()), *(round(float(each), 12) for each in numbers))
+
+
+def student(values: Numbers, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval for the mean, which is exact for normal numbers, however few.
+
+    >>> low, high = student([0.01, 0.03, 0.02])
+    >>> round(low, 4), round(high, 4)
+    (-0.0048, 0.0448)
+    """
+    x = np.asarray(values, float)
+    half = scipy.stats.t.ppf((1 + level) / 2, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
+    return float(x.mean() - half), float(x.mean() + half)
 
 
 def _flips(x, seed: int) -> float:
