@@ -239,7 +239,9 @@ def _code(code: str, module: str) -> str:
     name = code.strip("`")
     known = set(addresses().values())
     same = [full for full in (f"{module}.{name}", f"attnpaths.{name}", name) if full in known]
-    ends = same[:1] or [full for full in known if full.endswith(f".{name}")]
+    # a plain word is more often an argument than a method of some class
+    telling = re.search("[A-Z._]", name)
+    ends = same[:1] or [full for full in known if telling and full.endswith(f".{name}")]
     return f"{{py:obj}}`{name} <{ends[0]}>`" if len(ends) == 1 else f"`{name}`"
 
 
@@ -272,7 +274,7 @@ def page(module: str) -> str:
     listed = [described(entry, module) for entry in entries()[module]]
     # of two classes with one name, such as Task, an annotation means that of its own module
     here, left = (f"```{{py:currentmodule}} {name}\n```" for name in (module, None))
-    return "\n\n".join([about, here, *listed, left])
+    return "\n\n".join([f"In `{module}`. {about}", here, *listed, left])
 
 
 def inner() -> list[tuple[str, str]]:
