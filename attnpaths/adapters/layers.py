@@ -105,6 +105,13 @@ def network_from_torch(layers, readout: int | str, *, constant: bool = False) ->
     >>> network_from_torch(stack, readout=-1)
     Network(head_counts=(2, 3), dim=6, readout=-1)
     """
+    inside = layers.modules() if isinstance(layers, nn.Module) else ()
+    if any(isinstance(m, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) for m in inside):
+        raise ValueError(
+            "the layers of a transformer attend to what earlier layers made of the tokens, and not "
+            "to the tokens as they are, so that no Network has their heads; use analyse, or "
+            "record_attention and Network.from_attention"
+        )
     heads, constant = [], _checks.flag("constant", constant)
     for i, layer in enumerate(_layers(layers), start=1):
         query, key = layer.query, layer.key

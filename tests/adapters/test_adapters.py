@@ -326,6 +326,7 @@ WIDE, NARROW = torch.ones(4, DIM), torch.ones(2, DIM)
         (lambda: network_from_torch(nn.Linear(2, 2), 0), "no torch.nn.MultiheadAttention in it"),
         (lambda: network_from_torch([nn.Linear(2, 2)], 0), r"layers\[0\] is Linear; see Layer"),
         (lambda: network_from_torch([], 0), "layers must be a list with one entry per layer"),
+        (lambda: network_from_torch(encoder(), 0), "what earlier layers made of the tokens"),
         (lambda: Layer.from_multihead(multihead(kdim=4)), "queries of dimension 6 and keys of 4"),
         (lambda: Layer.from_multihead(multihead(add_bias_kv=True)), "a key that is no token"),
         (lambda: Layer.from_multihead(multihead(add_zero_attn=True)), "a key that is no token"),
