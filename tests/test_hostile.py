@@ -58,10 +58,10 @@ def test_the_library_measures_what_the_judge_does(number):
     found = theory.solve(rng.normal(size=xi.shape), np.sign(y), **setting)
     problem, widths = found.problem, Widths.of(found.width, found.problem.layers)
     B = hostile_problems.elsewhere(rng, problem.ways)
-    terms = action.value_and_gradient(B, action.prepare(problem), widths, problem.ways)[3:]
+    *_, last = action.value_and_gradient(B, action.prepare(problem), widths, problem.ways)
     off = dataclasses.replace(found, levels=levels_of(B, problem))
     expected = hostile_judge.relative_gradient(off)
-    got = stationary.relative_gradient(B, *terms, widths, problem.ways)
+    got = stationary.relative_gradient(B, last.traces, last.pulls, widths, problem.ways)
     assert expected > 1e-3 and got == pytest.approx(expected, rel=1e-9)
 
 

@@ -149,15 +149,39 @@ def _squared(triangle: Float[Array, "n n"]) -> Float[Array, "n n"]:
     )
 
 
+class Likelihood(NamedTuple):
+    """P·ℰ, the two terms of its gradient in u, and what the second derivative needs.
+
+    `whitening` is W with (K+𝒯)⁻¹ = WᵀW, and `v` is (K+𝒯)⁻¹Y.
+    """
+
+    energy: Float[Array, ""]
+    traces: Float[Array, " entries"]
+    pulls: Float[Array, " entries"]
+    whitening: Float[Array, "labels labels"]
+    v: Float[Array, " labels"]
+
+    @classmethod
+    def none(cls, labels: int, entries: int) -> "Likelihood":
+        """In the place of one that is not known yet."""
+        slopes, square = jnp.zeros(entries), jnp.zeros((labels, labels))
+        return cls(jnp.zeros(()), slopes, slopes, square, jnp.zeros(labels))
+
+
+def likelihood(data: Data, u: Float[Array, " entries"]) -> Likelihood:
+    """P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y and all that follows from its Cholesky factor."""
+    return _likelihood(data, u)[0]
+
+
 def _likelihood(data: Data, u: Float[Array, " entries"]):
-    """Energy, its gradient in u, and what the second derivative needs, by one Cholesky factor."""
+    """With the inverse, and how a matrix M becomes tr(C M) for all entries of U."""
     kernel = mix(data, u)
     factor, whitening, inverse = _inverse(kernel + data.temperature * jnp.eye(len(data.y)))
     v = inverse @ data.y
     energy = 2 * jnp.sum(jnp.log(jnp.diag(factor))) + data.y @ v
     transpose = jax.linear_transpose(lambda w: mix(data, w), u)
     (traces,), seen = transpose(inverse), _seen(data, v)
-    return (energy, traces, _pulls(seen, seen)), (whitening, inverse, v, transpose)
+    return Likelihood(energy, traces, _pulls(seen, seen), whitening, v), inverse, transpose
 
 
 @jax.custom_jvp
@@ -169,13 +193,13 @@ def energy_and_slopes(data: Data, u: Float[Array, " entries"]):
     ∂/∂U_{ππ'} = tr(C_{ππ'} (K+𝒯)⁻¹) − vᵀ C_{ππ'} v with v = (K+𝒯)⁻¹Y; the second is given as it
     stands, without its sign.
     """
-    return _likelihood(data, u)[0]
+    return _likelihood(data, u)[0][:3]
 
 
 @energy_and_slopes.defjvp
 def _(primals, tangents):
     (data, u), (_, du) = primals, tangents
-    (energy, traces, pulls), (_, inverse, v, transpose) = _likelihood(data, u)
+    (energy, traces, pulls, _, v), inverse, transpose = _likelihood(data, u)
     dK = mix(data, du)
     (dtraces,) = transpose(-inverse @ dK @ inverse)
     dpulls = 2 * _pulls(_seen(data, v), _seen(data, -inverse @ (dK @ v)))
@@ -225,37 +249,40 @@ def action(B: Factors, data: Data, widths: Widths, ways: Ways | None = None) -> 
 
 def value_and_gradient(
     B: Factors, data: Data, widths: Widths, heads: tuple[int, ...] | Ways
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Likelihood]:
     """The action, its gradient in the `step` of `move`, and the scale of what cancels in it.
 
-    Then the two terms of the energy's gradient in the entries of U, as `energy_and_slopes` has
-    them.
+    Then what they come from, of which `hessian` needs all.
 
     A gradient has terms of the entropy, which is ‖B_ℓ‖² − 2 Σ ln diag B_ℓ, and of the two parts of
     the energy. The scale of all entries of a level is the sum of the largest of each: levels that
     matter little have small ones. Labels that no path reaches have no part in it.
     """
     ways = Ways.of(heads)
-    value, slopes, *terms = _slopes(B, data, widths, ways)
-    entropy, *energies = (in_steps(B, slope, ways) for slope in slopes)
+    (entropy, u), back = _parts_and_back(B, widths, ways)
+    found = likelihood(data, u)
+    value = entropy + found.energy / widths.mean
+    slopes = _through(back, found.traces, found.pulls, widths)
+    entropic, *energies = (in_steps(B, slope, ways) for slope in slopes)
     sizes = []
     for b, share, (start, end) in zip(B, widths.shares, ranges(ways), strict=True):
         parts = (jnp.max(jnp.abs(each[start:end]), initial=0.0) / 2 for each in energies)
         largest = jnp.max(jnp.sum(b**2, axis=0))
         sizes.append(jnp.full(end - start, share * jnp.maximum(1.0, largest) + sum(parts)))
-    # two terms, whose number pyright does not know
-    return value, entropy + sum(energies), jnp.concatenate(sizes), *terms  # pyright: ignore
+    return value, entropic + sum(energies), jnp.concatenate(sizes), found
 
 
-def _slopes(B: Factors, data: Data, widths: Widths, ways: Ways):
-    """The action, and its gradient in the factors in three parts: entropy, ln det, and labels."""
-    (entropy, u), back = jax.vjp(lambda B: _parts(B, widths, ways), B)
-    energy, traces, pulls = energy_and_slopes(data, u)
-    none = jnp.zeros_like(u)
+def _through(back, traces, pulls, widths: Widths) -> list[Factors]:
+    """The gradient in the factors in three parts: entropy, ln det, and labels."""
+    none = jnp.zeros_like(traces)
     each = jnp.array([1.0, 0.0, 0.0]), jnp.stack([none, traces, -pulls]) / widths.mean
     (slopes,) = jax.vmap(back)(each)
-    parts = [tuple(b[i] for b in slopes) for i in range(3)]
-    return entropy + energy / widths.mean, parts, traces, pulls
+    return [tuple(b[i] for b in slopes) for i in range(3)]
+
+
+def _parts_and_back(B: Factors, widths: Widths, ways: Ways):
+    """The entropy and the entries of U, and how slopes in these become slopes in the factors."""
+    return jax.vjp(lambda B: _parts(B, widths, ways), B)
 
 
 def _parts(B: Factors, widths: Widths, ways: Ways):
@@ -270,7 +297,9 @@ def hessian_product(
     ways = Ways.of(heads)
 
     def slope(B):
-        return jax.tree.map(lambda *parts: sum(parts), *_slopes(B, data, widths, ways)[1])
+        (_, u), back = _parts_and_back(B, widths, ways)
+        _, *terms = energy_and_slopes(data, u)
+        return jax.tree.map(lambda *parts: sum(parts), *_through(back, *terms, widths))
 
     slopes, product = jax.linearize(slope, B)
     bent = _bent(B, slopes, ways)
@@ -283,8 +312,8 @@ def _bent(B: Factors, slopes: Factors, ways: Ways) -> Float[Array, " unknowns"]:
 
 
 def by_entry(data: Data) -> bool:
-    """Whether there is a stored kernel for every entry of U on and below its diagonal."""
-    return data.stored is not None and len(data.features) == len(data.y)
+    """Whether every entry of U on and below its diagonal has one kernel, as with one output."""
+    return len(data.features) == len(data.y)
 
 
 def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
@@ -292,10 +321,10 @@ def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
     if not by_entry(data):
         return jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
     rows, paths, dim = data.features.shape
-    if entries * rows < paths**2 * dim:
+    if data.stored is not None and entries * rows < paths**2 * dim:
         pairs_ = jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored)
         return jnp.einsum("apq,qm->apm", pairs_, x)
-    # many paths of few directions: one product of matrices for all pairs, in both orders
+    # many paths of few directions, or no kernels: one product for all pairs, in both orders
     by_path = jnp.swapaxes(data.features, 0, 1)
     along = jnp.swapaxes(jnp.swapaxes(by_path, 1, 2) @ x, 0, 1).reshape(dim, -1)
     both = (by_path.reshape(-1, dim) @ along).reshape(paths, rows, paths, -1)
@@ -305,24 +334,24 @@ def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
 
 
 def energy_hessian(
-    data: Data, u: Float[Array, " entries"], careful: Bool[Array, ""]
-) -> tuple[Float[Array, " entries"], Float[Array, "entries entries"]]:
-    """The gradient of P·ℰ in u, and an estimate of its second derivative, better if `careful`.
+    data: Data, found: Likelihood, careful: Bool[Array, ""]
+) -> Float[Array, "entries entries"]:
+    """An estimate of the second derivative of P·ℰ in u where this was found; better if `careful`.
 
     ∂²/∂u_a∂u_b = −tr(C_a (K+𝒯)⁻¹ C_b (K+𝒯)⁻¹) + 2 vᵀ C_a (K+𝒯)⁻¹ C_b v. With (K+𝒯)⁻¹ = WᵀW the
     trace is Σ_i (W C_a Wᵀe_i)·(W C_b Wᵀe_i) over unit vectors e_i, and what random signs z in
     place of these give on average: a few of them stand for all. Where all unit vectors cost no more
     than such a better estimate, it is exact.
     """
-    (_, traces, pulls), (whitening, _, v, _) = _likelihood(data, u)
-    rows, columns = len(v), probes(len(v), len(u))
+    whitening, v, entries = found.whitening, found.v, len(found.traces)
+    rows, columns = len(v), probes(len(v), entries)
     blocks = -(-rows // columns)
     most = min(blocks, _BLOCKS)
     count = jnp.where(careful, most, 1)
 
     def whitened(x):
-        along = jnp.einsum("pq,aqm->apm", whitening, _spread(data, len(u), x))
-        return along.reshape(len(u), -1)
+        along = jnp.einsum("pq,aqm->apm", whitening, _spread(data, entries, x))
+        return along.reshape(entries, -1)
 
     def add(number, total):
         key = jax.random.fold_in(jax.random.key(0), number)
@@ -331,9 +360,9 @@ def energy_hessian(
         along = whitened(whitening.T @ jnp.where(count == blocks, units, signs))
         return total + along @ along.T
 
-    bend = jax.lax.fori_loop(0, count, add, jnp.zeros((len(u), len(u))))
+    bend = jax.lax.fori_loop(0, count, add, jnp.zeros((entries, entries)))
     labels = whitened(v[:, None])
-    return traces - pulls, 2 * labels @ labels.T - bend
+    return 2 * labels @ labels.T - bend
 
 
 def _units(rows: int, columns: int, number) -> Float[Array, "rows columns"]:
@@ -344,22 +373,24 @@ def _units(rows: int, columns: int, number) -> Float[Array, "rows columns"]:
 
 def probes(rows: int, entries: int) -> int:
     """How many random signs stand for all unit vectors: as many as cost a few products of K."""
-    return min(rows, max(_PROBES, rows // entries))
+    return min(rows, max(_PROBES, rows // (3 * entries)))
 
 
 def hessian(
     B: Factors,
     careful: Bool[Array, ""],
+    found: Likelihood,
     data: Data,
     widths: Widths,
     heads: tuple[int, ...] | Ways,
 ) -> Float[Array, "unknowns unknowns"]:
     """An estimate of the second derivative of the action in `step`, better if `careful`.
 
-    Only that of the energy in U is expensive: what the factors add is exact either way.
+    `found` is what `value_and_gradient` found at the same factors. Only that of the energy in U is
+    expensive: what the factors add is exact either way.
     """
     ways = Ways.of(heads)
-    gradient, curvature = energy_hessian(data, _parts(B, widths, ways)[1], careful)
+    gradient, curvature = found.traces - found.pulls, energy_hessian(data, found, careful)
 
     def rest(B):
         """Derivatives of what is linear in U, and U itself."""

@@ -176,8 +176,8 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
     crowded = (widths.mean < _FEW) & (found.largest > _COLD * data.temperature)
     crowded |= widths.mean < _SINGLE
 
-    def formed(B, careful):
-        return action.hessian(B, careful, data, widths, ways)
+    def formed(B, careful, found):
+        return action.hessian(B, careful, found, data, widths, ways)
 
     def attempt(state, start: Starts):
         best, count = state
@@ -213,7 +213,7 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
         gradient=jnp.full(unknowns, jnp.inf),
         scale=jnp.zeros(unknowns),
         hessian=near.hessian,
-        details=(jnp.zeros(entries), jnp.zeros(entries)),
+        details=(action.Likelihood.none(len(data.y), entries),),
         **dict.fromkeys(WORK, jnp.zeros((), int)),
     )
     return jax.lax.scan(attempt, (none, jnp.zeros((), int)), starts)[0]
@@ -237,8 +237,10 @@ def minimum(problem: Problem, width, data: action.Data, found, near) -> tuple[Th
     part, steepness = action.resolution(end.point, data)
     certain = part > jnp.where(steepness > _STEEP, _FAINT, _RESOLVED)
     certain &= hidden <= _HIDDEN * jnp.min(end.scale)
-    traces, pulls = end.details
-    certain &= stationary.relative_gradient(end.point, traces, pulls, widths, ways) <= _LEFT
+    (last,) = end.details
+    certain &= (
+        stationary.relative_gradient(end.point, last.traces, last.pulls, widths, ways) <= _LEFT
+    )
     # where arguments are traced they could not be refused: they give no answer instead
     valid = jnp.all(width >= 1) & problem.valid
     if jnp.ndim(width):
@@ -264,4 +266,5 @@ def minimum(problem: Problem, width, data: action.Data, found, near) -> tuple[Th
         width=width,
         problem=problem,
     )
-    return theory, end
+    # matrices as large as the kernel that nobody needs any more
+    return theory, end._replace(details=())

@@ -24,7 +24,7 @@ WORK = ("iterations", "evaluations", "products")
 Objective = Callable[[PyTree], tuple[Any, ...]]
 Move = Callable[[PyTree, Float[Array, " n"]], PyTree]
 Product = Callable[[PyTree], Callable[[Float[Array, " n"]], Float[Array, " n"]]]
-Curvature = Callable[[PyTree, Bool[Array, ""]], Float[Array, "n n"]]
+Curvature = Callable[..., Float[Array, "n n"]]
 
 
 class Minimum(NamedTuple):
@@ -82,11 +82,12 @@ def minimise(
 
     Stops when no entry of the gradient is above `tolerance` times its scale, when rounding leaves
     nothing to gain, or after `most` evaluations. With `curvature`, the Hessian is formed, updated
-    while steps are good, and formed anew when they are not: by `curvature(point, False)`, which
-    may be an estimate, then, if that was no help, with more care, by `curvature(point, True)`. If
-    `guessed`, `hessian` takes the place of the first one. Without `curvature`, conjugate gradients
-    find each step from products with the Hessian, `product(point)`: where points are vectors and
-    steps are added to them, these are found by themselves.
+    while steps are good, and formed anew when they are not: by `curvature(point, False, *details)`,
+    which may be an estimate, then, if that was no help, with more care, by
+    `curvature(point, True, *details)`. If `guessed`, `hessian` takes the place of the first one.
+    Without `curvature`, conjugate gradients find each step from products with the Hessian,
+    `product(point)`: where points are vectors and steps are added to them, these are found by
+    themselves.
     """
     products_at = product or (lambda at: jax.linearize(lambda x: objective(x)[1], at)[1])
 
@@ -100,7 +101,8 @@ def minimise(
         else:
             forms = state.wanted > state.fresh
             careful = state.wanted == _CAREFUL
-            hessian = jax.lax.cond(forms, curvature, lambda *_: state.hessian, state.point, careful)
+            at = state.point, careful, *state.details
+            hessian = jax.lax.cond(forms, curvature, lambda *_: state.hessian, *at)
             fresh = jnp.maximum(state.fresh, state.wanted)
             products = jnp.where(forms, unknowns, 0)
             step, reduction = _exact_step(hessian, state.gradient, state.radius)
