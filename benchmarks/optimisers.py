@@ -12,7 +12,7 @@ import scipy.optimize
 
 from attnpaths import theory
 from attnpaths.problem import Problem
-from attnpaths.theory import action, factors
+from attnpaths.theory import action, energies, factors
 from attnpaths.theory.action import Widths
 from attnpaths.theory.trust_region import largest
 from benchmarks.timing import milliseconds, paper_problem, table
@@ -149,7 +149,7 @@ def report():
 
 
 def _data(xi, y, temperature):
-    return action.prepare(Problem.of(xi, y, heads=HEADS, temperature=temperature))
+    return energies.prepare(Problem.of(xi, y, heads=HEADS, temperature=temperature))
 
 
 if __name__ == "__main__":

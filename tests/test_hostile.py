@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnpaths import theory
-from attnpaths.theory import action, stationary
+from attnpaths.theory import action, energies, stationary
 from attnpaths.theory.action import Widths
 from attnpaths.theory.solution import levels_of
 from benchmarks import hostile, hostile_calls, hostile_files, hostile_judge, hostile_problems
@@ -58,7 +58,7 @@ def test_the_library_measures_what_the_judge_does(number):
     found = theory.solve(rng.normal(size=xi.shape), np.sign(y), **setting)
     problem, widths = found.problem, Widths.of(found.width, found.problem.layers)
     B = hostile_problems.elsewhere(rng, problem.ways)
-    *_, last = action.value_and_gradient(B, action.prepare(problem), widths, problem.ways)
+    *_, last = action.value_and_gradient(B, energies.prepare(problem), widths, problem.ways)
     off = dataclasses.replace(found, levels=levels_of(B, problem))
     expected = hostile_judge.relative_gradient(off)
     got = stationary.relative_gradient(B, last.traces, last.pulls, widths, problem.ways)

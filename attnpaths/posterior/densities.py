@@ -25,7 +25,7 @@ from attnpaths.network.weights import (
 )
 from attnpaths.posterior import prior
 from attnpaths.problem import Problem, reduce_rows
-from attnpaths.theory import action
+from attnpaths.theory import energies
 from attnpaths.theory.trust_region import minimise
 
 
@@ -53,11 +53,11 @@ class OrderParameter:
         """Heads, skips and outputs."""
         return Ways(self.heads, self.residual, self.outputs)
 
-    def __call__(self, data: action.Data, z: Float[Array, " size"]) -> Float[Array, ""]:
+    def __call__(self, data: energies.Data, z: Float[Array, " size"]) -> Float[Array, ""]:
         """½[ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y] − ln p(z), up to a constant."""
         U = prior.order_parameter(prior.factors(z, self.ways, self.widths))
         # the energy brings its gradient along: both come from one Cholesky factor
-        likelihood = action.energy(data, U[np.tril_indices(len(U))])
+        likelihood = energies.energy(data, U[np.tril_indices(len(U))])
         return likelihood / 2 - prior.log_prior(z, self.ways, self.widths)
 
     @property
@@ -65,9 +65,9 @@ class OrderParameter:
         """The number of coordinates."""
         return prior.size(self.ways, self.widths)
 
-    def data(self, problem: Problem) -> action.Data:
+    def data(self, problem: Problem) -> energies.Data:
         """Kernels of all pairs of paths, with σ in them."""
-        return jax.jit(action.prepare)(problem)
+        return jax.jit(energies.prepare)(problem)
 
     @functools.partial(jax.jit, static_argnums=(0, 2))
     def starts(self, key: Array, chains: int) -> Float[Array, "chains size"]:

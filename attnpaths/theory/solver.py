@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 from attnpaths import _checks
 from attnpaths.network.ways import Ways
 from attnpaths.problem import Problem
-from attnpaths.theory import action, factors, stationary
+from attnpaths.theory import action, energies, factors, stationary
 from attnpaths.theory.action import Widths
 from attnpaths.theory.solution import Theory, entropy_of, levels_of, warn_unless_converged
 from attnpaths.theory.starts import Spectrum, Starts, growth, spectrum
@@ -142,7 +142,7 @@ class Near(NamedTuple):
     alone: Bool[Array, ""]
 
 
-def prepare(problem: Problem) -> tuple[action.Data, Spectrum, Near]:
+def prepare(problem: Problem) -> tuple[energies.Data, Spectrum, Near]:
     """Kernels, their spectrum and the GP limit, if the numbers are such that there is an action."""
     data, found, near, size = _prepared(problem)
     if not _checks.is_traced(size) and not np.isfinite(size):
@@ -152,7 +152,7 @@ def prepare(problem: Problem) -> tuple[action.Data, Spectrum, Near]:
 
 @jax.jit
 def _prepared(problem: Problem):
-    data, ways = action.prepare(problem), problem.ways
+    data, ways = energies.prepare(problem), problem.ways
     found = spectrum(data, ways)
     size = (found.largest + jnp.sum(problem.y**2)) / data.temperature
     unknowns = factors.unknowns(ways)
@@ -161,10 +161,10 @@ def _prepared(problem: Problem):
     return data, found, near, size
 
 
-def _forms_hessian(unknowns: int, data: action.Data) -> bool:
+def _forms_hessian(unknowns: int, data: energies.Data) -> bool:
     """Whether a whole Hessian is cheaper than products with it, of which many are needed."""
     small = unknowns * len(data.y) ** 2 <= 10**7
-    return unknowns <= 64 or (unknowns <= 512 and (small or action.by_entry(data)))
+    return unknowns <= 64 or (unknowns <= 512 and (small or energies.by_entry(data)))
 
 
 def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near):
@@ -213,7 +213,7 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
         gradient=jnp.full(unknowns, jnp.inf),
         scale=jnp.zeros(unknowns),
         hessian=near.hessian,
-        details=(action.Likelihood.none(len(data.y), entries),),
+        details=(energies.Likelihood.none(len(data.y), entries),),
         **dict.fromkeys(WORK, jnp.zeros((), int)),
     )
     return jax.lax.scan(attempt, (none, jnp.zeros((), int)), starts)[0]
@@ -224,13 +224,13 @@ def _converged(end: Minimum) -> Bool[Array, ""]:
 
 
 @jax.jit
-def minimum(problem: Problem, width, data: action.Data, found, near) -> tuple[Theory, Minimum]:
+def minimum(problem: Problem, width, data: energies.Data, found, near) -> tuple[Theory, Minimum]:
     """The compiled core: from a start to a `Theory`, and where a similar one may start."""
     ways, widths = problem.ways, Widths.of(width, problem.layers)
     end, count = _lowest(problem, widths, data, found, near)
     entropy = entropy_of(end.point, widths.shares, problem)
     energy = end.value - jnp.sum(widths.shares * factors.entropies(end.point, ways))
-    energy += action.unreached(data) / widths.mean
+    energy += energies.unreached(data) / widths.mean
     # with what rounding in the features may hide of it
     hidden = action.doubt(end.point, data, widths)
     gradient_norm = jnp.max(jnp.abs(end.gradient)) + hidden

@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from attnpaths.network.ways import Ways
-from attnpaths.theory import action, factors
-from attnpaths.theory.action import Data, Widths
+from attnpaths.theory import energies, factors
+from attnpaths.theory.action import Widths
+from attnpaths.theory.energies import Data
 
 # Logarithms of s²; one of them is 0, the GP limit.
 _SCALES = np.linspace(-32.0, 32.0, 321)
@@ -40,7 +41,7 @@ class Spectrum(NamedTuple):
 
 def spectrum(data: Data, ways: Ways) -> Spectrum:
     """All eigenvalues, or nodes of Gauss quadratures that stand for them where rows are many."""
-    kernel = action.mix(data, factors.pairs(jnp.eye(ways.paths * ways.readouts)))
+    kernel = energies.mix(data, factors.pairs(jnp.eye(ways.paths * ways.readouts)))
     largest = jnp.max(jnp.diag(kernel))
     if len(kernel) <= _EXACT:
         values, vectors = jnp.linalg.eigh(kernel)

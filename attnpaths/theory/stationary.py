@@ -26,7 +26,7 @@ def relative_gradient(
 ) -> Float[Array, ""]:
     """The largest derivative of S, Eq. 32, in a relative change of one level, beside its terms.
 
-    `traces` and `pulls` are the two terms of the energy's gradient, as `action.energy_and_slopes`
+    `traces` and `pulls` are the two terms of the energy's gradient, as `energies.energy_and_slopes`
     gives them. A change is relative if U⁽ℓ⁾ = AAᵀ becomes A(1 + X)Aᵀ; the terms of its derivative
     are those of Eqs. 33 and 34: two of its own entropy, two of that of the level below, and, on
     the first level, two of the energy. Where a layer has a skip, the first block of its level is

@@ -7,7 +7,7 @@ import pytest
 
 from attnpaths import kernels
 from attnpaths.problem import Problem, row_count
-from attnpaths.theory import action, factors
+from attnpaths.theory import action, energies, factors
 from attnpaths.theory.action import Widths
 from attnpaths.theory.solution import entropy_of, levels_of
 
@@ -25,7 +25,7 @@ def problem(heads, examples=9, dim=4, *, temperature=TEMPERATURE, variance=VARIA
 
 def prepare(p):
     # compiled in one piece, and anew whenever a test changes a setting of the module
-    return jax.jit(lambda p: action.prepare(p))(p)
+    return jax.jit(lambda p: energies.prepare(p))(p)
 
 
 def one_width(heads, width=WIDTH):
@@ -65,7 +65,7 @@ def factor_form(B, p, width):
     def compiled(B, data):
         levels, entropy = levels_of(B, p), entropy_of(B, jnp.ones(len(B)), p)
         u = factors.pairs(factors.assemble(B)[-1])
-        return levels, entropy, (action.energy(data, u) + action.unreached(data)) / width
+        return levels, entropy, (energies.energy(data, u) + energies.unreached(data)) / width
 
     return compiled(B, prepare(p))
 
@@ -140,14 +140,14 @@ def test_an_estimated_hessian_is_near_the_exact_one():
     p = problem(heads, examples=120, dim=200)
     data, (B, _) = prepare(p), somewhere(heads)
     u = factors.pairs(factors.assemble(B)[-1])
-    assert action.probes(len(data.y), len(u)) < len(data.y) / 3
-    compiled, found = jax.jit(action.hessian, static_argnums=5), action.likelihood(data, u)
+    assert energies.probes(len(data.y), len(u)) < len(data.y) / 3
+    compiled, found = jax.jit(action.hessian, static_argnums=5), energies.likelihood(data, u)
     rest = found, data, width, heads
     estimate, exact = (compiled(B, jnp.array(each), *rest) for each in (False, True))
     apart = np.linalg.norm(estimate - exact) / np.linalg.norm(exact)
     assert 1e-6 < apart < 0.2
     # with as many vectors as rows there is nothing to estimate
-    assert action.probes(10, 3) == 10
+    assert energies.probes(10, 3) == 10
 
 
 def test_inverses_by_halves(monkeypatch):
@@ -155,8 +155,8 @@ def test_inverses_by_halves(monkeypatch):
     for size in (2, 3, 7, 16):
         matrix = rng.normal(size=(size, 2 * size))
         matrix = jnp.asarray(matrix @ matrix.T)
-        monkeypatch.setattr(action, "_HALVED", 2)
-        factor, whitening, inverse = action._inverse(matrix)
+        monkeypatch.setattr(energies, "_HALVED", 2)
+        factor, whitening, inverse = energies._inverse(matrix)
         np.testing.assert_allclose(factor @ factor.T, matrix, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(whitening @ factor, np.eye(size), atol=1e-12)
         np.testing.assert_allclose(inverse, np.linalg.inv(matrix), rtol=1e-9, atol=1e-12)
@@ -167,10 +167,10 @@ def test_all_outputs_of_the_energy_differentiate():
     data, (B, _) = prepare(p), somewhere((3,))
     u = factors.pairs(factors.assemble(B)[-1])
     du, h = jnp.asarray(np.random.default_rng(1).standard_normal(len(u))), 1e-5
-    values, tangents = jax.jvp(lambda u: action.energy_and_slopes(data, u), (u,), (du,))
-    ahead = action.energy_and_slopes(data, u + h * du)
-    behind = action.energy_and_slopes(data, u - h * du)
-    assert values[0] == pytest.approx(float(action.energy(data, u)))
+    values, tangents = jax.jvp(lambda u: energies.energy_and_slopes(data, u), (u,), (du,))
+    ahead = energies.energy_and_slopes(data, u + h * du)
+    behind = energies.energy_and_slopes(data, u - h * du)
+    assert values[0] == pytest.approx(float(energies.energy(data, u)))
     for tangent, a, b in zip(tangents, ahead, behind, strict=True):
         np.testing.assert_allclose(tangent, (a - b) / (2 * h), rtol=1e-7, atol=1e-7)
 
@@ -192,13 +192,15 @@ def same_energy(p, other_data):
     du = jnp.asarray(np.random.default_rng(1).standard_normal(len(u)))
     results = [
         jax.tree.leaves(
-            jax.jvp(jax.jit(lambda u, d=d: action.energy_and_slopes(d, u)), (u,), (du,))
+            jax.jvp(jax.jit(lambda u, d=d: energies.energy_and_slopes(d, u)), (u,), (du,))
         )
         for d in (data, other_data)
     ]
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-10 * np.abs(one).max())
-    assert action.unreached(data) == pytest.approx(float(action.unreached(other_data)), rel=1e-11)
+    assert energies.unreached(data) == pytest.approx(
+        float(energies.unreached(other_data)), rel=1e-11
+    )
 
 
 def test_streamed_kernels_are_stored_kernels(monkeypatch):
@@ -211,8 +213,15 @@ def test_streamed_kernels_are_stored_kernels(monkeypatch):
     same_energy(p, streamed)
     u = jnp.asarray(np.random.default_rng(0).standard_normal(21))
     np.testing.assert_allclose(
-        action.mix(streamed, u), action.mix(prepare(p), u), rtol=1e-10, atol=1e-11
+        energies.mix(streamed, u), energies.mix(prepare(p), u), rtol=1e-10, atol=1e-11
     )
+    # the Hessian takes them from ξ, whatever is kept
+    for careful in (False, True):
+        one, other = (
+            energies.hessian(data, energies.likelihood(data, u), jnp.array(careful))
+            for data in (streamed, prepare(p))
+        )
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
 
 
 def test_kernels_are_stored_up_to_a_limit():
@@ -244,8 +253,8 @@ def test_the_rotation_keeps_small_directions(monkeypatch):
     seen = rest @ np.asarray(p.y)
     fit = seen @ np.linalg.solve(outside, seen)
     expected = np.log(values**2).sum() + np.linalg.slogdet(outside)[1] + fit
-    assert action.energy(prepare(p), u) == pytest.approx(expected, rel=1e-8)
+    assert energies.energy(prepare(p), u) == pytest.approx(expected, rel=1e-8)
     # rows that nearly combine are rotated for two reasons; without either, digits are lost
     monkeypatch.setattr("attnpaths.problem.GRADED_RATIO", np.inf)
     monkeypatch.setattr("attnpaths.problem.DEFICIENT_ROWS", 0)
-    assert abs(float(action.energy(prepare(p), u)) / expected - 1) > 1e-7
+    assert abs(float(energies.energy(prepare(p), u)) / expected - 1) > 1e-7

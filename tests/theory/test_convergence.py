@@ -10,7 +10,7 @@ import scipy.optimize
 
 from attnpaths import theory
 from attnpaths.problem import Problem
-from attnpaths.theory import action, factors
+from attnpaths.theory import action, energies, factors
 from attnpaths.theory.action import Widths
 
 # heads, examples, dim, problems: a dozen shapes, most problems where they are solved fast
@@ -126,7 +126,7 @@ def test_no_other_minimiser_does_better(shape):
         result = theory.solve(xi, y, heads=heads, **setting)
         width = jnp.asarray(setting["width"])
         rest = {k: v for k, v in setting.items() if k != "width"}
-        data = action.prepare(Problem.of(xi, y, heads=heads, **rest))
+        data = energies.prepare(Problem.of(xi, y, heads=heads, **rest))
         other = scipy.optimize.minimize(
             lambda step, *rest: jax.tree.map(np.asarray, objective(step, *rest)),
             np.zeros(factors.unknowns(heads)),
@@ -136,7 +136,7 @@ def test_no_other_minimiser_does_better(shape):
             options={"maxiter": 2000, "maxfun": 3000, "ftol": 1e-15, "gtol": 1e-9},
         )
         levels = sum(factors.level_sizes(heads))
-        shift = action.unreached(data) / width - levels * np.log(setting["prior_variance"])
+        shift = energies.unreached(data) / width - levels * np.log(setting["prior_variance"])
         best = other.fun + float(shift)
         assert float(result.action) <= best + 1e-6 * (1 + abs(best)), setting
         agreed += float(result.action) >= best - 1e-6 * (1 + abs(best))

@@ -10,7 +10,7 @@ import scipy.optimize
 
 from attnpaths import Network, Problem, Weights, kernels, theory
 from attnpaths.network.ways import Ways
-from attnpaths.theory import action
+from attnpaths.theory import energies
 
 DIM, EXAMPLES = 3, 9
 # heads, skips, outputs, widths, prior variance
@@ -238,13 +238,13 @@ def test_grids_and_files(tmp_path):
 def test_kernels_stored_or_not_are_the_same():
     """Both ways to the kernel and to the slope in U, for several outputs."""
     ways, xi, y, setting, _ = problem("skip above")
-    data = action.prepare(Problem.of(xi, y, **setting))
+    data = energies.prepare(Problem.of(xi, y, **setting))
     bare = data._replace(stored=None)
     np.testing.assert_allclose(data.features, features(ways, xi, setting), rtol=1e-12)
     rng = np.random.default_rng(0)
     A = rng.normal(size=(len(ways.scales) * 2,) * 2)
     u = jnp.asarray((A @ A.T)[np.tril_indices(len(A))])
-    for one, other in zip(*(action.energy_and_slopes(d, u) for d in (data, bare)), strict=True):
+    for one, other in zip(*(energies.energy_and_slopes(d, u) for d in (data, bare)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 

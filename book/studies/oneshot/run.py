@@ -22,16 +22,12 @@ from book.studies.oneshot.rules import DEEP, SMALL
 from book.studies.oneshot.trained import NETWORKS, Compact, load, names, sources
 
 NAME = "oneshot"
-#: Draws of 600 training sequences for each shape, and where the theory is solved for them; the
-#: largest networks are pruned only.
+#: Draws of 600 training sequences for each shape; the largest networks are pruned only.
 DRAWS: dict[tuple[int, ...], tuple[int, ...]] = {SMALL: (0, 1, 2), DEEP: (0, 1, 2)}
-GRIDS: dict[tuple[int, ...], Any] = {
-    DEEP: {"widths": (10, 100, 1000), "temperatures": (0.1, 0.25, 0.5, 0.75, 1.0)}
-}
-#: So many networks of the smallest shape have their exact posterior sampled, the longest part of
-#: the study; R-hat then is about 1.01.
-SAMPLED = 1
-SAMPLES = {"chains": 2, "warmup": 80, "samples": 500}
+#: So many networks of the smallest shape have their exact posterior sampled, for as long as it
+#: takes to bring R-hat below 1.01.
+SAMPLED = 3
+SAMPLES = {"chains": 2, "warmup": 80, "samples": 800}
 #: Test sequences for pruning; the authors' sets out of distribution are whole.
 SEQUENCES = {"omniglot": 10_000, "mnist": 4000, "fashion_mnist": 4000}
 #: What the results rest on; a change of any of these makes them stale.
@@ -90,8 +86,7 @@ class Study:
     def part_draw(self, seed: int) -> dict[str, Any]:
         """The theory and the Gaussian process on one draw."""
         data = self.first if seed == 0 else theory.drawn(self.network, self.images, seed)
-        grid = GRIDS.get(self.network.heads, {})
-        found = theory.solved(data, **grid, describe=seed == 0, progress=True)
+        found = theory.solved(data, describe=seed == 0, progress=True)
         if seed == 0:
             own, U = self.network.U, found["narrow"]["U"]
             equal, renamed = theory.equal_signs(U, own, self.network.heads)
