@@ -35,6 +35,15 @@ def source():
     return image_sources.load(name, progress=False)
 
 
+def problem():
+    """The images, ξ of the paper's 600 sequences, seen by untrained heads, labels, and heads."""
+    images = source()
+    network, _ = Model(**SIZES, seed=0).export()
+    task = oneshot.make_task(0, source=images, test_examples=2, out_of_distribution=())
+    xi = jax.block_until_ready(network.features(task.train.x))
+    return images, xi, task.train.y, network.head_counts
+
+
 def timed_sweep(xi, y, heads):
     """The paper's grid and its seconds, with all that has to be compiled."""
     start = time.perf_counter()
@@ -99,14 +108,11 @@ def training_steps(images):
 
 def report():
     """Both tables, with what they were measured on."""
-    images = source()
-    network, _ = Model(**SIZES, seed=0).export()
-    task = oneshot.make_task(0, source=images, test_examples=2, out_of_distribution=())
-    xi, y = jax.block_until_ready(network.features(task.train.x)), task.train.y
-    grid, seconds = timed_sweep(xi, y, network.head_counts)
+    images, xi, y, heads = problem()
+    grid, seconds = timed_sweep(xi, y, heads)
     points = grid.evaluations.size
     lowest = grid[WIDTHS.index(WIDTH), TEMPERATURES.index(TEMPERATURE)].action
-    step, needed, gaps = adam(xi, y, network.head_counts, float(lowest))
+    step, needed, gaps = adam(xi, y, heads, float(lowest))
     recipe = points * (TRIALS + needed) * step
     theory_rows = [
         [

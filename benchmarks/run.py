@@ -16,14 +16,34 @@ from pathlib import Path
 import jax
 from tqdm import tqdm
 
-from benchmarks import against_adam, grid, growth, imports, live, oneshot, optimisers, sampling
+from benchmarks import (
+    against_adam,
+    before,
+    grid,
+    growth,
+    imports,
+    live,
+    oneshot,
+    optimisers,
+    sampling,
+)
 
 HERE = Path(__file__).parent
 TABLES = {
     module.__name__.split(".")[-1]: module
-    for module in (imports, against_adam, grid, growth, sampling, oneshot, live, optimisers)
+    for module in (
+        imports,
+        against_adam,
+        grid,
+        growth,
+        before,
+        sampling,
+        oneshot,
+        live,
+        optimisers,
+    )
 }
-IN_README = ("imports", "against_adam", "grid", "growth", "sampling", "oneshot")
+IN_README = ("imports", "against_adam", "grid", "growth", "before", "sampling", "oneshot")
 START, END = "<!-- benchmarks: made by `make bench` -->\n", "<!-- end of benchmarks -->"
 
 
