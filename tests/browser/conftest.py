@@ -128,6 +128,7 @@ class Visit:
 
     page: str
     origin: str
+    chapter: bool
     requests: list = field(default_factory=list)
     console: list = field(default_factory=list)
     views: dict = field(default_factory=dict)
@@ -173,7 +174,7 @@ def requests_in(log):
 def visit(request, book, server, browser):
     """Open one page, over http or from disk, wide and narrow, light and dark."""
     page, scheme = request.param
-    seen = Visit(page, server if scheme == "http" else book.as_uri())
+    seen = Visit(page, server if scheme == "http" else book.as_uri(), page in CHAPTERS)
     # one way the page is opened wide and then made narrow, the other way round from disk
     first, second = (1200, 390) if scheme == "http" else (390, 1200)
     browser.get("about:blank")

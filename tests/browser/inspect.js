@@ -42,6 +42,7 @@ window.book = {
       theme: root.dataset.theme,
       ready: root.dataset.book === 'ready',
       overflow: Math.max(root.scrollWidth, document.body.scrollWidth) - root.clientWidth,
+      height: article.scrollHeight,
       cut: all('*').filter((node) => !node.closest('mjx-assistive-mml, svg, .plotly-figure, .explorer') && cut(node)).map(name),
       math: all('.math').length,
       undrawnMath: all('.math').filter((node) => !node.querySelector('mjx-container svg')).map(name),

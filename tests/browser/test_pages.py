@@ -1,5 +1,8 @@
 """Every page, over http and from disk, wide and narrow, light and dark."""
 
+# pixels at a width of 1200, with all checks and solutions closed
+LONGEST = 14_000
+
 
 def findings(visit, key):
     return {view: seen[key] for view, seen in visit.views.items() if seen[key]}
@@ -42,6 +45,12 @@ def test_it_does_not_scroll_sideways(visit):
 
 def test_what_scrolls_sideways_shows_it(visit):
     assert findings(visit, "cut") == {}
+
+
+def test_a_chapter_is_not_too_long(visit):
+    height = visit.views["light", 1200]["height"]
+    # other pages are there to look things up
+    assert 0 < height <= LONGEST or not visit.chapter
 
 
 def test_it_is_accessible(visit):
