@@ -192,7 +192,7 @@ def one_path(first: ArrayLike, last: ArrayLike, name: str) -> go.Figure:
     figure.update_xaxes(row=1, title="query t")
     figure.update_xaxes(row=3, title="input token s")
     for row in (2, 3):
-        figure.update_yaxes(row=row, range=[0, 1], nticks=4)
+        figure.update_yaxes(row=row, rangemode="tozero", nticks=4)
     figure.update_layout(height=620, showlegend=False, margin={"t": 40})
     return named(
         figure,

@@ -272,11 +272,21 @@ def test_a_number_that_does_not_come_out_again_stops_the_page(held):
         (rules.larger(-0.019, 0.01), "undecided"),
         (rules.larger(-0.021, 0.01), "not reproduced"),
         (rules.larger(0.0, 0.0), "not reproduced"),
-        (rules.no_worse(-0.019, 0.01), "reproduced"),
-        (rules.no_worse(-0.021, 0.01), "not reproduced"),
-        (rules.agree(1.9, nearer=False), "reproduced"),
-        (rules.agree(2.1, nearer=True), "in kind"),
-        (rules.agree(4.1, nearer=False, many=True), "not reproduced"),
+        (rules.no_worse(0.05, 0.001), "reproduced"),
+        (rules.no_worse(-0.001, 0.005), "reproduced"),
+        (rules.no_worse(-0.001, 0.006), "in kind"),
+        (rules.no_worse(-0.001, 0.01), "undecided"),
+        (rules.no_worse(-0.021, 0.01), "undecided"),
+        (rules.no_worse(-0.027, 0.01), "not reproduced"),
+        (rules.comparable(-0.001, 0.005), "reproduced"),
+        (rules.comparable(0.001, 0.006), "in kind"),
+        (rules.comparable(0.02, 0.01), "undecided"),
+        (rules.comparable(0.027, 0.01), "not reproduced"),
+        (rules.comparable(-0.027, 0.01), "not reproduced"),
+        (rules.agree(1.9), "reproduced"),
+        (rules.agree(2.1, nearer=1.0), "in kind"),
+        (rules.agree(2.1, nearer=0.9), "not reproduced"),
+        (rules.agree(4.1, many=True), "not reproduced"),
         (rules.stated(True), "reproduced"),
         (rules.stated(False), "not reproduced"),
         (rules.bound(1.0, 2.0), "reproduced"),
@@ -292,7 +302,7 @@ def test_verdicts_follow_the_rules(judged, verdict):
 
 def test_other_limits_hold_for_one_block_only():
     def judged():
-        one, many = rules.larger(0.025, 0.01), rules.agree(4.5, nearer=True, many=True)
+        one, many = rules.larger(0.025, 0.01), rules.agree(4.5, nearer=2.0, many=True)
         return one.verdict, many.verdict
 
     assert judged() == ("reproduced", "in kind")
@@ -312,7 +322,9 @@ def test_no_verdict_from_what_is_not_a_number():
         lambda: rules.larger(np.nan, 0.1),
         lambda: rules.larger(0.1, np.inf),
         lambda: rules.number(np.nan, 0.1, 0.5, unit=0.1, holds=True),
-        lambda: rules.agree(np.inf, nearer=True),
+        lambda: rules.agree(np.inf, nearer=1.0),
+        lambda: rules.agree(1.0, nearer=np.nan),
+        lambda: rules.comparable(0.0, np.inf),
         lambda: rules.bound(np.nan, 1.0),
     ):
         with pytest.raises(ValueError, match="finite"):

@@ -13,7 +13,7 @@ const between = (xs, ys, x) => {
 // `onMove` is told the value that the entry has been dragged to; gives words, and how to pull it by a part of the whole
 export const drawBargain = (box, view, [p, q], id, onMove) => {
   if (!view.t) {
-    box.replaceChildren(element('p', {}, 'At infinite width the labels have no say: entropy alone holds U at the identity. Choose a finite width.'));
+    box.replaceChildren(element('p', {}, 'At infinite width the labels have no influence: entropy alone holds U at the identity. Choose a finite width.'));
     return { words: '' };
   }
   const { t, at, entropy, energy } = view, known = view.known.map((x) => x + at), whole = t.at(-1) - t[0], total = entropy.map((e, i) => e + energy[i]);

@@ -55,7 +55,7 @@ export const drawAccuracy = (box, { setting, accuracy, error, good, curve }, exa
     name: `Accuracy against width. Here ${percent(accuracy[0])}, Gaussian process ${percent(accuracy[1])}, good path alone ${percent(good[0])}.${exact.map((each) => ` Exact at N = ${each.width}: ${percent(each.accuracy)}.`).join('')}`,
   });
   add('rect', { class: 'doubt', x: X(-0.08), y: Y(1.02), width: X(1) - X(-0.08), height: Y(floor) - Y(1.02) });
-  ['do not', 'trust'].forEach((text, i) => add('text', { class: 'faint', x: X(0.46), y: Y(floor) - 22 + 14 * i, 'text-anchor': 'middle' }, text));
+  ['do not', 'trust U'].forEach((text, i) => add('text', { class: 'faint', x: X(0.46), y: Y(floor) - 22 + 14 * i, 'text-anchor': 'middle' }, text));
   const level = (value, name) => add('line', { class: name, x1: X(0), x2: X(4.6), y1: Y(value), y2: Y(value) });
   level(accuracy[1], 'gp');
   level(good[0], 'good');
@@ -107,5 +107,5 @@ export const drawPredictions = (box, { means, gp, labels, sd }) => {
   }));
   other.forEach((found, side) => add('polyline', { class: 'gp thin', points: line(found.flatMap((n, i) => [[edge(i), Y(side ? -n : n)], [edge(i + 1), Y(side ? -n : n)]])) }));
   add('line', { class: 'bar', x1: X(0), x2: X(0), y1: Y(-most), y2: Y(most) });
-  return `Left of the middle is called −, right +; pale bars are mistakes: ${wrong(means)} of ${labels.length} for this network, ${wrong(gp)} for the Gaussian process (orange outline). One network drawn from the posterior lies about ±${plain(sd, 2)} around its mean.`;
+  return `Left of the middle is called −, right +; faint bars are mistakes: ${wrong(means)} of ${labels.length} for this network, ${wrong(gp)} for the Gaussian process (orange outline). One network drawn from the posterior lies about ±${plain(sd, 2)} around its mean.`;
 };

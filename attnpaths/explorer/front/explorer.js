@@ -194,7 +194,7 @@ export const start = (el, { engine, setting = {}, look = {}, address = false, mo
   const VIEW = {
     accuracy: () => {
       if (answer) drawAccuracy(parts.picture, { ...answer, setting: state }, exact);
-      parts.words.textContent = exact.length ? `${EXACT_DONE}${state.tasks > 1 ? ONE : ''}` : 'Blue: this network at all widths; orange: Gaussian process; green, dashed: the good path alone. Shaded: where the theory should not be trusted.';
+      parts.words.textContent = exact.length ? `${EXACT_DONE}${state.tasks > 1 ? ONE : ''}` : 'Blue: this network at all widths; orange: Gaussian process; green, dashed: the good path alone. Shaded: where the theory’s U should not be trusted.';
     },
     alignment: (view) => { drawAlignment(parts.picture, view.overlaps); parts.words.textContent = 'Blue: this network, orange: the Gaussian process. A narrow network gathers the labels in a few leading components of its kernel.'; },
     predictions: (view) => { parts.words.textContent = drawPredictions(parts.picture, view); },

@@ -9,7 +9,7 @@ const the = (path) => `the ${NAMES[path].split(' ')[0]}`;
 export const sentence = ({ setting, U, accuracy, rough }) => {
   const paths = pathsOf(setting.off), said = [];
   const right = accuracy ? ` The network is right on ${percent(accuracy[0])} of new chains` : '';
-  const doubt = `${setting.width < 10 ? ' Below N ≈ 10 the theory should not be trusted: it is made for wide networks.' : ''}${rough ? ' This U is not exact: rounding hides where the action is least.' : ''}`;
+  const doubt = `${setting.width < 10 ? ' Below N ≈ 10 the theory’s U should not be trusted, as it is made for wide networks; its predictions hold longer.' : ''}${rough ? ' This U is not exact: rounding hides where the action is least.' : ''}`;
   if (setting.width === 'inf') return `Every path counts the same and no two work together: at infinite width the network is a Gaussian process.${right && `${right}.`}`;
   if (paths.length === 1) return `There is one path, ${the(paths[0])} one, and nothing to choose between: U is a factor, which acts as another temperature would.${right && `${right}.`}${doubt}`;
   const order = paths.map((_, i) => i).sort((a, b) => U[b][b] - U[a][a]), [first] = order;

@@ -140,7 +140,7 @@ def stand_ins(names: Sequence[str], errors: Mapping[str, tuple[Numbers, Numbers]
     >>> [trace.name for trace in figure.data]
     ['all widths', 'mean']
     """
-    colours = (rgba(ACCENT), rgba(OPPOSITE), "#25a777", "#c96ebf", rgba(NEUTRAL))
+    colours = (rgba(ACCENT), rgba(OPPOSITE), "#8a6d3b", "#3c8d93", rgba(NEUTRAL))
     symbols = ("square", "circle", "diamond", "triangle-up", "x")
     figure = go.Figure()
     spoken = []

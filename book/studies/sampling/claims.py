@@ -28,7 +28,8 @@ def dots(problem, study, prefix: str, widths) -> tuple:
         apart = abs(found - wanted)
         # an accuracy on 1000 chains moves in steps
         error = max(error, 0.5 / len(problem.test))
-        judged.append(agree(apart / error, nearer=apart < abs(found - limit), many=True))
+        nearer = (abs(found - limit) - apart) / error
+        judged.append(agree(apart / error, nearer=nearer, many=True))
         rows.append(f"{N}: {found:.3f} ± {error:.3f} ({wanted:.3f})")
     return weakest(*judged), f"samples (theory), N = {', '.join(rows)}"
 
@@ -44,7 +45,7 @@ def _overlap_of_weights(see):
     weights, exact = (see.sampling[f"{way}, N = 10"] for way in ("weights", "exact"))
     apart = in_errors(weights, exact, "U")
     text = "overlaps of sampled weights, and samples of U itself, differ by at most "
-    return agree(apart, nearer=True, many=True), text + f"{apart:.1f} standard errors in 10 entries"
+    return agree(apart, many=True), text + f"{apart:.1f} standard errors in 10 entries"
 
 
 @CLAIMS.add(
@@ -71,7 +72,7 @@ def _authors_sampler(see):
     apart = in_errors(ours, theirs, "U")
     text = f"N = 10, good path: {pm(ours['U'][0][0], ours['U_mcse'][0][0], 2)}, "
     text += f"authors' sampler {theirs['U'][0][0]:.2f}; "
-    judged = agree(apart, nearer=True, many=True)
+    judged = agree(apart, many=True)
     return judged, text + f"at most {apart:.1f} standard errors apart in 10 entries"
 
 
@@ -96,20 +97,21 @@ def _sampled_pair(see):
 def _narrow_agreement(see):
     part, four = see.sampling["exact, N = 10"], see.chains.four
     saddle, limit = four.solve(10), four.gp()
-    errors, ratios = [], []
+    errors, ratios, nearer = [], [], []
     for key, wanted, gp in (
         ("U", saddle.U, limit.U),
         ("f", four.mean(saddle)[sampling.SHOWN], four.mean(limit)[sampling.SHOWN]),
     ):
-        found = np.asarray(part[key])
-        errors.append(np.max(np.abs(found - wanted) / np.asarray(part[f"{key}_mcse"])))
-        gaps = (np.linalg.norm(found - np.asarray(each)) for each in (wanted, gp))
-        ratios.append(np.divide(*gaps))
+        found, error = np.asarray(part[key]), np.asarray(part[f"{key}_mcse"])
+        errors.append(np.max(np.abs(found - wanted) / error))
+        to_theory, to_gp = (np.linalg.norm(found - np.asarray(each)) for each in (wanted, gp))
+        ratios.append(to_theory / to_gp)
+        nearer.append((to_gp - to_theory) / np.linalg.norm(error))
     text = f"U differs by {part['U_apart']:.1%} ± {part['U_apart_mcse']:.1%}, the predictor by "
     text += f"{part['f_apart']:.1%} ± {part['f_apart_mcse']:.2%}; largest difference of one entry "
     text += f"{errors[0]:.0f}, of one prediction {errors[1]:.0f} standard errors; distance to the "
     text += f"theory over that to the GP: {ratios[0]:.3f} for U, {ratios[1]:.3f} for the predictor"
-    judged = [agree(e, nearer=r < 1, many=True) for e, r in zip(errors, ratios, strict=True)]
+    judged = [agree(e, nearer=n, many=True) for e, n in zip(errors, nearer, strict=True)]
     return weakest(*judged), text
 
 

@@ -23,7 +23,7 @@ STYLES = {
     "theory": (rgba(ACCENT), "x"),
     "exact": (rgba(OPPOSITE), "circle"),
     "weights": (rgba(NEUTRAL), "square"),
-    "authors": ("#25a777", "diamond"),
+    "authors": ("#8a6d3b", "diamond"),
 }
 
 

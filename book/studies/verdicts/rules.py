@@ -20,6 +20,10 @@ REPRODUCED, IN_KIND, UNDECIDED, NOT_REPRODUCED, NOT_CHECKED = VERDICTS = (
 )
 #: How close to a number of the authors' code is the same number.
 SAME = 1e-6
+#: Accuracies that differ by less than this are comparable, here as for trained networks.
+MARGIN = 0.01
+# the standard errors to either side of a number in a one-sided test at 5 %
+_ONE_SIDED = 1.645
 
 
 class Limits(NamedTuple):
@@ -71,11 +75,19 @@ RULES = {
         f"the difference has the stated sign, by more than {USUAL.one} standard errors",
         f"by at least one; undecided if by less, or by less than {USUAL.one} on the other side",
     ),
-    "no worse": (f"not worse by more than {USUAL.one} standard errors", "never"),
+    "comparable": (
+        f"within {100 * MARGIN:g} point, up or down, by two one-sided tests at 5 %",
+        "within it by at least one standard error; undecided unless a test shows that it is not",
+    ),
+    "no worse": (
+        f"worse by less than {100 * MARGIN:g} point, by a one-sided test at 5 %",
+        "so by at least one standard error; undecided unless a test shows that it is worse",
+    ),
     "agree": (
         f"within {USUAL.one} standard errors of each other; the largest of many differences, "
         f"{USUAL.many}",
-        "the samples are nearer to the theory than to the Gaussian process",
+        "the samples are nearer to the theory than to the Gaussian process by at least one "
+        "standard error; never where two samplers are compared",
     ),
     "stated": ("the statement holds in full", "a weaker form holds, which the row names"),
     "bound": ("this machine stays below the bound as well", "never; above it, not checked"),
@@ -125,22 +137,40 @@ def larger(difference, error) -> Judgement:
     return _judge("larger", difference > limits().one * error, difference > 0)
 
 
+def comparable(difference, error) -> Judgement:
+    """A difference of accuracies that the paper says is none: an interval has to be small enough.
+
+    >>> [comparable(0.001, error).verdict for error in (0.005, 0.008, 0.02)]
+    ['reproduced', 'in kind', 'undecided']
+    """
+    return _within("comparable", abs(_finite(difference)), _finite(error))
+
+
 def no_worse(difference, error) -> Judgement:
-    """A difference that the paper says is not negative.
+    """A difference of accuracies that the paper says is not negative.
 
-    >>> no_worse(-0.01, 0.01).verdict, no_worse(-0.03, 0.01).verdict
-    ('reproduced', 'not reproduced')
+    >>> [no_worse(difference, 0.004).verdict for difference in (0.1, -0.005, -0.01, -0.03)]
+    ['reproduced', 'in kind', 'undecided', 'not reproduced']
     """
-    return _judge("no worse", _finite(difference) >= -limits().one * _finite(error), False)
+    return _within("no worse", -_finite(difference), _finite(error))
 
 
-def agree(errors, *, nearer, many=False) -> Judgement:
-    """Theory and samples: how many standard errors apart; `nearer`: than the GP is to the samples.
+def _within(rule: str, off: float, error: float) -> Judgement:
+    if off + error > MARGIN >= off - _ONE_SIDED * error:
+        return Judgement(UNDECIDED, rule)
+    return _judge(rule, off + _ONE_SIDED * error < MARGIN, off < MARGIN)
 
-    >>> agree(3.0, nearer=True).verdict, agree(3.0, nearer=True, many=True).verdict
-    ('in kind', 'reproduced')
+
+def agree(errors, *, nearer=0.0, many=False) -> Judgement:
+    """Theory and samples, or two samplers: how many standard errors they are apart.
+
+    `nearer` is by how many of them the samples are nearer to the theory than to the GP.
+
+    >>> agree(3.0, nearer=1.0).verdict, agree(3.0, many=True).verdict, agree(3.0).verdict
+    ('in kind', 'reproduced', 'not reproduced')
     """
-    return _judge("agree", _finite(errors) <= (limits().many if many else limits().one), nearer)
+    most = limits().many if many else limits().one
+    return _judge("agree", _finite(errors) <= most, _finite(nearer) >= 1)
 
 
 def stated(full, weaker=False) -> Judgement:
