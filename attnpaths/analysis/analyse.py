@@ -118,7 +118,8 @@ def analyse(
         plan = planned(heads, _dim(seen, plan, which))
     if len(seen.omega[-1]) != len(y):
         raise ValueError(
-            f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}"
+            f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}; a model "
+            "of [tokens, examples, dim] has to be made with batch_first=True"
         )
     xi = source.features(plan, seen, inputs, mask, given)
     skips = _checks.skips(residual, len(heads))

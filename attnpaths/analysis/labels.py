@@ -17,11 +17,17 @@ def targets(labels, classes: int | None = None) -> tuple[str, Float[np.ndarray, 
     add up to 0. With `classes`, some of so many may be missing.
     """
     value = _checks.untensor(labels)
+    if np.asarray(value).dtype.kind in "US":
+        raise ValueError(
+            "labels must be numbers; names become numbers by "
+            "np.unique(labels, return_inverse=True)[1]"
+        )
     if _checks.axes_of(value) == 2:
         return VALUES, np.asarray(_checks.array("labels", value, "examples outputs"))
     y = np.asarray(_checks.array("labels", value, "examples"))
     found = np.unique(y)
-    if classes is None and np.isin(found, (-1, 1)).all() and -1 in found:
+    signs = np.isin(found, (-1, 1)).all()
+    if signs and (-1 in found if classes is None else classes == 2 and 0 not in found):
         return SIGNS, y
     count = classes or int(max(found.max(), 1)) + 1
     whole = np.array_equal(found, np.round(found)) and found.min() >= 0 and found.max() < count
@@ -29,7 +35,7 @@ def targets(labels, classes: int | None = None) -> tuple[str, Float[np.ndarray, 
         raise ValueError(
             "labels must be −1 and +1, or the numbers of classes 0, 1, …, C − 1, all of them; got "
             f"{found[:5].tolist()}{' …' if len(found) > 5 else ''}; numbers to regress on are "
-            "given as [examples, outputs]"
+            "given as [examples, outputs], one number each as labels[:, None]"
         )
     if count == 2:
         return CLASSES, 2 * y - 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from attnpaths import _checks, _extras, _files, _html, kernels, pruning
 from attnpaths.analysis.choice import Choice, log_evidence
-from attnpaths.analysis.labels import CLASSES, hits, targets
+from attnpaths.analysis.labels import VALUES, hits, targets
 from attnpaths.analysis.plan import Plan
 from attnpaths.analysis.source import Source
 from attnpaths.problem import Problem
@@ -208,7 +208,8 @@ class Report:
     def hits(self, inputs: Any, labels: Any, **more: Any) -> np.ndarray:
         """Which of new `labels [P]` the theory gets right: by sign, or the largest of C outputs."""
         outputs = self.theory.problem.outputs
-        classes = (outputs or 2) if self.labels == CLASSES else None
+        # new labels need not have all classes, and two classes may be ±1 or 0 and 1
+        classes = None if self.labels == VALUES else outputs or 2
         _, y = targets(labels, classes)
         mean = self.predict(inputs, **more).mean
         if len(mean) != len(y):

@@ -72,12 +72,12 @@ def pruned_heads(
     figure.update_yaxes(row=1, title="layer")
     figure.update_xaxes(row=2, title="number of pruned heads", dtick=1)
     figure.update_yaxes(row=2, title="test accuracy")
-    figure.update_layout(height=560, legend={**ABOVE, "y": 0.56}, margin={"t": 20})
+    figure.update_layout(height=480, legend={**ABOVE, "y": 0.56}, margin={"t": 20})
     which = ", ".join(f"{layer}.{h}" for layer, h in order[:count]) or "none"
     words = f"Heads pruned: {which}. Accuracy: {', '.join(spoken)}."
     if sizes:
         saved = ", ".join(f"{name} {1 - each[count] / each[0]:.0%}" for name, each in sizes.items())
         title = {"text": f"saved: {saved}", "font": {"size": 14}, "x": 0.02}
-        figure.update_layout(title=title, margin={"t": 50}, height=590)
+        figure.update_layout(title=title, margin={"t": 50}, height=510)
         words += f" Saved: {saved}."
     return named(figure, words)

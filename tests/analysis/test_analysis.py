@@ -222,6 +222,15 @@ def test_a_report_is_kept_without_its_model(report, tmp_path):
     new = X.flip(0)[:5]
     np.testing.assert_array_equal(again.predict(new).mean, report.predict(new).mean)
     assert report.hits(X, Y).mean() > 0.8
+    # new labels may be of one class, and two classes may be written either way
+    right = report.hits(X, Y)
+    for one in (-1, 1):
+        chosen = np.asarray(Y) == one
+        some = X[torch.as_tensor(chosen)]
+        for written in (one, (one + 1) // 2):
+            np.testing.assert_array_equal(report.hits(some, [written] * len(some)), right[chosen])
+    with pytest.raises(ValueError, match=r"names become numbers by np\.unique"):
+        report.hits(X, ["a"] * len(X))
     with pytest.raises(ValueError, match=r"labels must hold one label per example, 5; got 4"):
         report.hits(new, Y[:4])
     with pytest.raises(ValueError, match=rf"tokens must have dimension {X.shape[2]}.*; got 2"):

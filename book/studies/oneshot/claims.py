@@ -1,5 +1,6 @@
 """From the results of all networks to a verdict on every rule of the list."""
 
+import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,15 @@ CODE, TEXT = "score, either", "score"
 #: What the table of findings has.
 COLUMNS = ("the paper's claim", "place", "what is measured", "mean effect (95 % interval)")
 COLUMNS += ("limit", "holds in", "p-value", "verdict")
+#: What of it stands in a page, which says below it what is measured.
+SHOWN = (
+    "the paper's claim",
+    "verdict",
+    "mean effect (95 % interval)",
+    "limit",
+    "holds in",
+    "p-value",
+)
 
 
 class Finding(NamedTuple):
@@ -104,6 +114,19 @@ def columns(found: Iterable[Finding]) -> dict[str, list]:
         numbers = [effect(each), limit(each), share, p_value]
         rows.append([*judged, *numbers, each.judgement.verdict])
     return {name: [row[i] for row in rows] for i, name in enumerate(COLUMNS)}
+
+
+def shown(found: Iterable[Finding]) -> dict[str, list]:
+    """The columns that a page shows."""
+    every = columns(found)
+    return {name: every[name] for name in SHOWN}
+
+
+def measured(found: Iterable[Finding]) -> str:
+    """What is measured of every network for these rules, row by row, folded."""
+    listed = [f"({row}) {each.rule.measured}" for row, each in enumerate(found, start=1)]
+    said = html.escape("; ".join(listed))
+    return f"<details><summary>what is measured, row by row</summary><p>{said}</p></details>"
 
 
 def findings(parts: Parts) -> list[Finding]:

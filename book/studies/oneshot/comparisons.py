@@ -73,7 +73,7 @@ def effects(
         showgrid=False,
         zeroline=False,
     )
-    figure.update_layout(legend=ABOVE, height=130 + 50 * len(names))
+    figure.update_layout(legend=ABOVE, height=120 + 42 * len(names))
     spoken = "; ".join(
         f"{name} {each.mean:.{digits}f} ({each.low:.{digits}f} to {each.high:.{digits}f}) over "
         f"{len(each.values)} networks"
@@ -128,7 +128,7 @@ def against_width(
     figure.update_xaxes(row=len(panels), title="width N")
     figure.update_yaxes(title="test accuracy")
     figure.update_layout(
-        height=130 + 230 * len(panels),
+        height=130 + 200 * len(panels),
         legend={**ABOVE, "y": 1 + 0.1 / len(panels)},
         margin={"t": 80},
     )
@@ -167,7 +167,7 @@ def temperatures(widths: Sequence[int], each: Numbers, paper: Numbers, limit: Nu
     figure.update_yaxes(
         title="best temperature 𝒯", type="log", tickvals=ticks, ticktext=[f"{t:g}" for t in ticks]
     )
-    figure.update_layout(legend=ABOVE, height=420)
+    figure.update_layout(legend=ABOVE, height=360)
     spoken = f"mean over {len(each)} networks from {mean[0]:.2g} at N = {widths[0]} to "
     spoken += f"{mean[-2]:.2g} at N = {widths[-1]}, {mean[-1]:.2g} in the GP limit; "
     spoken += f"paper from {paper[0]:g} to {paper[-1]:g}"
@@ -212,7 +212,7 @@ def signs(networks: Mapping[str, tuple[float, Numbers]]) -> go.Figure:
         tickvals=heights, ticktext=names, range=[-len(names) + 0.4, 0.6], automargin=True,
         showgrid=False, zeroline=False,
     )  # fmt: skip
-    figure.update_layout(legend=ABOVE, height=130 + 36 * len(names))
+    figure.update_layout(legend=ABOVE, height=120 + 30 * len(names))
     spoken = "; ".join(f"{name} {value:+.1f}" for name, value in zip(names, own, strict=True))
     return named(
         figure, f"Share of equal signs minus its mean over renamings, in points: {spoken}."
@@ -248,7 +248,7 @@ def one_at_a_time(drops: Numbers, authors: Sequence[float], error: float) -> go.
     )  # fmt: skip
     figure.update_xaxes(title="head, from the lowest score to the highest", dtick=1)
     figure.update_yaxes(title="drop in accuracy", rangemode="tozero")
-    figure.update_layout(legend=ABOVE, height=420)
+    figure.update_layout(legend=ABOVE, height=360)
     mean = drops.mean(axis=0)
     return named(
         figure,
@@ -290,7 +290,7 @@ def regrets(curves: Mapping[str, Numbers], title: str = "points below the best")
         spoken.append(f"{name} {', '.join(f'{x:.1f}' for x in mean)}")
     figure.update_xaxes(title="heads gone", dtick=1)
     figure.update_yaxes(title=title, rangemode="tozero")
-    figure.update_layout(legend=ABOVE, height=460)
+    figure.update_layout(legend=ABOVE, height=380)
     return named(
         figure, f"Points below the best choice, for 1, 2, … heads gone: {'; '.join(spoken)}."
     )
@@ -316,7 +316,7 @@ def training_curves(groups: Mapping[str, Sequence[tuple[Numbers, Numbers]]]) -> 
         spoken.append(f"{name}: best {min(best):.3f} to {max(best):.3f} over {len(runs)} networks")
     figure.update_xaxes(title="epoch")
     figure.update_yaxes(title="validation accuracy")
-    figure.update_layout(legend=ABOVE, height=400)
+    figure.update_layout(legend=ABOVE, height=360)
     return named(figure, f"Validation accuracy during training. {'; '.join(spoken)}.")
 
 

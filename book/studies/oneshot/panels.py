@@ -20,9 +20,9 @@ SHOWN = {
     "gain, deep": "fig-oneshot-deep",
     "sampled accuracy": "fig-oneshot-sampled",
     "sampled U": "fig-oneshot-sampled",
-    "ties": "fig-oneshot-U",
+    "ties": "fig-oneshot-structure",
     "ties, deep": "fig-oneshot-deep-U",
-    "weighting": "fig-oneshot-U",
+    "weighting": "fig-oneshot-structure",
     "blocks": "fig-oneshot-structure",
     "first head": "fig-oneshot-structure",
     "descent, blocks": "fig-descent-U",
@@ -110,7 +110,9 @@ def _pairs(see):
     record = see.images.networks(SMALL)[0].record
     seen = record["steps_per_epoch"] * record["settings"]["batch"]
     pairs = math.comb(1028, 2)
-    text = f"{pairs:,} pairs of training classes, of which an epoch draws {seen:,}"
+    text = (
+        f"{pairs:,} pairs of training classes, of which an epoch draws {seen:,}, with replacement"
+    )
     return number(pairs, 0, 528_000, unit=1000, holds=seen <= pairs), text
 
 

@@ -89,7 +89,7 @@ def networks_without(
     )
     figure.update_xaxes(row=2, title="heads gone", dtick=1)
     figure.update_yaxes(row=2, title="test accuracy")
-    figure.update_layout(height=420 + 30 * len(gone), legend=ABOVE)
+    figure.update_layout(height=300 + 24 * len(gone), legend=ABOVE)
     return named(
         figure,
         f"{len(gone)} networks without {count} heads each. Mean accuracy: {'; '.join(spoken)}.",
@@ -121,7 +121,7 @@ def rules_apart(regrets: Mapping[str, Numbers], *, active: int = 0) -> go.Figure
             digits=1,
         )
         drawn.update_xaxes(range=[-0.04 * reach, 1.04 * reach])
-        stops[f"{k + 1}"] = drawn.update_layout(height=140 + 30 * len(each))
+        stops[f"{k + 1}"] = drawn.update_layout(height=120 + 19 * len(each))
     return with_slider(stops, "heads gone", active)
 
 
