@@ -433,7 +433,7 @@ def test_heads_are_switched_in_the_drawing_by_keyboard(page):
     before = seen(page)["U"]
     for pressed, size in (("false", 2), ("true", 4)):
         head = page.find_element(
-            By.CSS_SELECTOR, f"{ROOT} .head[aria-label='layer 1, denoising head']"
+            By.CSS_SELECTOR, f"{ROOT} .head[aria-label='layer 1, random head']"
         )
         head.send_keys(Keys.ENTER)
         assert len(seen(page)["U"]) == size

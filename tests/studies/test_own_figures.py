@@ -47,7 +47,11 @@ def test_the_halves_of_the_scores_are_compared():
 def test_rows_have_their_mean_and_its_error():
     dots, mean = DRAWN["correlations"].data
     np.testing.assert_allclose(dots.x, [*RHO["score"], *RHO["norm"]])
-    assert list(dots.y) == ["score"] * 3 + ["norm"] * 3
+    assert list(DRAWN["correlations"].layout.yaxis.ticktext) == ["score", "norm"]
+    # beside each other in their row, in the order of their numbers
+    np.testing.assert_allclose(np.round(dots.y), [0] * 3 + [-1] * 3)
+    for row in (slice(0, 3), slice(3, 6)):
+        assert np.all(np.diff(np.asarray(dots.y)[row][np.argsort(dots.x[row])]) > 0.1)
     np.testing.assert_allclose(mean.x, [0.4, 0.2])
     np.testing.assert_allclose(mean.error_x.array, 0.4 / np.sqrt(3), atol=1e-4)
     assert DRAWN["correlations"].layout.shapes[0].x0 == 0

@@ -167,7 +167,7 @@ def temperatures(widths: Sequence[int], each: Numbers, paper: Numbers, limit: Nu
     figure.update_yaxes(
         title="best temperature 𝒯", type="log", tickvals=ticks, ticktext=[f"{t:g}" for t in ticks]
     )
-    figure.update_layout(legend=ABOVE, height=360)
+    figure.update_layout(legend=ABOVE, height=340)
     spoken = f"mean over {len(each)} networks from {mean[0]:.2g} at N = {widths[0]} to "
     spoken += f"{mean[-2]:.2g} at N = {widths[-1]}, {mean[-1]:.2g} in the GP limit; "
     spoken += f"paper from {paper[0]:g} to {paper[-1]:g}"
@@ -248,7 +248,7 @@ def one_at_a_time(drops: Numbers, authors: Sequence[float], error: float) -> go.
     )  # fmt: skip
     figure.update_xaxes(title="head, from the lowest score to the highest", dtick=1)
     figure.update_yaxes(title="drop in accuracy", rangemode="tozero")
-    figure.update_layout(legend=ABOVE, height=360)
+    figure.update_layout(legend=ABOVE, height=340)
     mean = drops.mean(axis=0)
     return named(
         figure,
@@ -316,7 +316,7 @@ def training_curves(groups: Mapping[str, Sequence[tuple[Numbers, Numbers]]]) -> 
         spoken.append(f"{name}: best {min(best):.3f} to {max(best):.3f} over {len(runs)} networks")
     figure.update_xaxes(title="epoch")
     figure.update_yaxes(title="validation accuracy")
-    figure.update_layout(legend=ABOVE, height=360)
+    figure.update_layout(legend=ABOVE, height=340)
     return named(figure, f"Validation accuracy during training. {'; '.join(spoken)}.")
 
 

@@ -44,7 +44,7 @@ def sequences(images: Numbers, signs: Numbers, y: Numbers) -> go.Figure:
     frame = {"showticklabels": False, "showgrid": False, "zeroline": False, "ticks": ""}
     figure.update_xaxes(showline=True, mirror=True, constrain="domain", **frame)
     figure.update_yaxes(showline=True, mirror=True, autorange="reversed", **frame)
-    figure.update_layout(height=60 + 130 * len(images), margin={"t": 40, "b": 20})
+    figure.update_layout(height=60 + 120 * len(images), margin={"t": 40, "b": 20})
     spoken = "; ".join(
         f"{_sign(first)}, {_sign(-first)}, and an image of the class of {_sign(answer)}"
         for first, answer in zip(signs, y, strict=True)
@@ -88,7 +88,7 @@ def order_parameter_maps(
     figure.update_xaxes(matches="x")
     figure.update_yaxes(autorange="reversed", constrain="domain", **frame)
     figure.update_yaxes(col=1, title=title, scaleanchor="x")
-    figure.update_layout(height=420 if alone else 360, margin={"t": 50})
+    figure.update_layout(height=370 if alone else 360, margin={"t": 50})
     words = "; ".join(spoken).replace("<br>", " ").replace("-", "−")
     return named(figure, f"Order parameters as maps. {words}.")
 
@@ -128,7 +128,7 @@ def fading(solutions: Mapping[str, Numbers], labels: Sequence[str], block: int) 
         figure.update_yaxes(row=1, scaleanchor="x", constrain="domain")
         figure.update_xaxes(row=2, title="width N", type="category")
         figure.update_yaxes(row=2, title="mean of U<sup>ππ</sup>", rangemode="tozero")
-        figure.update_layout(height=480, margin={"t": 30})
+        figure.update_layout(height=440, margin={"t": 30})
         away = np.abs(U - np.diag(np.diag(U))).max()
         words = f"Order parameter at N = {name}: mean diagonal {mean:.2f}, largest entry off it "
         drawn.append(named(figure, f"{words}{away:.2f}."))
@@ -186,7 +186,7 @@ def samples_and_theory(
     figure.update_yaxes(row=1, title="accuracy")
     figure.update_xaxes(row=2, title="theory")
     figure.update_yaxes(row=2, title="exact samples")
-    figure.update_layout(legend={**ABOVE, "y": 1.06}, height=540, margin={"t": 90})
+    figure.update_layout(legend={**ABOVE, "y": 1.06}, height=490, margin={"t": 90})
     off = np.abs(samples - U)[above]
     words = f"At N = {sampled[0]} exact samples have accuracy {sampled[1]:.3f}, the theory of the "
     words += f"same draw {np.asarray(accuracy)[list(widths).index(sampled[0])]:.3f}. "
