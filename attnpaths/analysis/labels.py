@@ -17,7 +17,8 @@ def targets(labels, classes: int | None = None) -> tuple[str, Float[np.ndarray, 
     add up to 0. With `classes`, some of so many may be missing.
     """
     value = _checks.untensor(labels)
-    if np.asarray(value).dtype.kind in "US":
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if isinstance(first, str) or getattr(getattr(first, "dtype", None), "kind", "") in ("U", "S"):
         raise ValueError(
             "labels must be numbers; names become numbers by "
             "np.unique(labels, return_inverse=True)[1]"
