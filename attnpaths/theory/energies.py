@@ -20,6 +20,8 @@ from attnpaths.theory import stored
 
 # Matrices of so many rows are inverted by halves.
 _HALVED = 128
+# A number of a stored kernel, which has to be unpacked, costs as much as so many of ξ.
+_UNPACKING = 5
 # At least so many random vectors stand for all in an estimate of a trace.
 _PROBES = 16
 # A careful estimate has so many times as many, or all.
@@ -197,20 +199,19 @@ def by_entry(data: Data) -> bool:
 
 
 def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
-    """C_a x for all entries a of U on and below its diagonal, which are what K is linear in."""
+    """C_a x `[labels, entries, columns]` for all entries a of U, which are what K is linear in."""
     if not by_entry(data):
-        return jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
+        along = jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
+        return jnp.swapaxes(along, 0, 1)
     rows, paths, dim = data.features.shape
-    if data.stored is not None and entries * rows < paths**2 * dim:
-        pairs_ = jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored)
-        return jnp.einsum("apq,qm->apm", pairs_, x)
-    # many paths of few directions, or no kernels: one product for all pairs, in both orders
-    by_path = jnp.swapaxes(data.features, 0, 1)
-    along = jnp.swapaxes(jnp.swapaxes(by_path, 1, 2) @ x, 0, 1).reshape(dim, -1)
-    both = (by_path.reshape(-1, dim) @ along).reshape(paths, rows, paths, -1)
+    # one product for all pairs of paths, in both orders
+    along = (data.features.reshape(rows, -1).T @ x).reshape(paths, dim, -1)
+    both = jnp.einsum("rpd,qdm->rpqm", data.features, along)
+    both = (both + jnp.swapaxes(both, 1, 2)).reshape(rows, paths**2, -1)
     first, second = np.tril_indices(paths)
-    double = jnp.asarray(first != second)[:, None, None]
-    return both[first, :, second] + jnp.where(double, both[second, :, first], 0.0)
+    # an entry on the diagonal has been counted twice
+    share = jnp.asarray(np.where(first == second, 0.5, 1.0))[None, :, None]
+    return share * both[:, first * paths + second]
 
 
 def hessian(
@@ -229,20 +230,20 @@ def hessian(
     most = min(blocks, _BLOCKS)
     count = jnp.where(careful, most, 1)
 
-    def whitened(x):
-        along = jnp.einsum("pq,aqm->apm", whitening, _spread(data, entries, x))
-        return along.reshape(entries, -1)
+    def products(x):
+        """W C_a x for all a, and the products of all pairs of them."""
+        along = whitening @ _spread(data, entries, x).reshape(rows, -1)
+        along = jnp.swapaxes(along.reshape(rows, entries, -1), 0, 1).reshape(entries, -1)
+        return along @ along.T
 
     def add(number, total):
         key = jax.random.fold_in(jax.random.key(0), number)
         signs = jax.random.rademacher(key, (rows, columns), float) / (columns * count) ** 0.5
         units = _units(rows, columns, number)
-        along = whitened(whitening.T @ jnp.where(count == blocks, units, signs))
-        return total + along @ along.T
+        return total + products(whitening.T @ jnp.where(count == blocks, units, signs))
 
     bend = jax.lax.fori_loop(0, count, add, jnp.zeros((entries, entries)))
-    labels = whitened(v[:, None])
-    return 2 * labels @ labels.T - bend
+    return 2 * products(v[:, None]) - bend
 
 
 def _units(rows: int, columns: int, number) -> Float[Array, "rows columns"]:

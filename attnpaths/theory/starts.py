@@ -48,8 +48,8 @@ def spectrum(data: Data, ways: Ways) -> Spectrum:
         labels = (vectors.T @ data.y) ** 2
         return Spectrum(jnp.maximum(values, 0.0), jnp.ones(len(values)), labels, largest)
     signs = jax.random.rademacher(jax.random.key(0), data.y.shape, float)
-    of_all, counts = _quadrature(kernel, signs)
-    of_labels, labels = _quadrature(kernel, data.y)
+    both = jax.vmap(lambda vector: _quadrature(kernel, vector))(jnp.stack([signs, data.y]))
+    (of_all, of_labels), (counts, labels) = both
     none = jnp.zeros(_NODES)
     return Spectrum(
         jnp.concatenate([of_all, of_labels]),
