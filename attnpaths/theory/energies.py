@@ -204,6 +204,10 @@ def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
         along = jax.lax.map(lambda a: mix(data, a) @ x, jnp.eye(entries))
         return jnp.swapaxes(along, 0, 1)
     rows, paths, dim = data.features.shape
+    if data.stored is not None and _UNPACKING * entries * rows < paths**2 * dim:
+        return jnp.einsum(
+            "apq,qm->pam", jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored), x
+        )
     # one product for all pairs of paths, in both orders
     along = (data.features.reshape(rows, -1).T @ x).reshape(paths, dim, -1)
     both = jnp.einsum("rpd,qdm->rpqm", data.features, along)

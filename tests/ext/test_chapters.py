@@ -7,6 +7,8 @@ from pathlib import Path
 import jupytext
 import pytest
 
+# characters of code that the column of a page holds
+WIDEST = 80
 BOOK = Path(__file__).resolve().parents[2] / "book"
 CHAPTERS = sorted(
     path.stem for path in BOOK.glob("*.md") if "\nkernelspec:" in path.read_text("utf-8")
@@ -45,6 +47,17 @@ def bars(chapter):
     return [cell for cell in cells_of(chapter) if folds & tags_of(cell)]
 
 
+def wide(chapter):
+    """Lines of code that a page shows, and that would be cut off."""
+    hidden = {"remove-cell", "remove-input", "hide-cell", "hide-input"}
+    shown = [
+        cell.source
+        for cell in cells_of(chapter)
+        if "check" not in cell.metadata and not hidden & tags_of(cell)
+    ]
+    return [line for source in shown for line in source.splitlines() if len(line) > WIDEST]
+
+
 def section(chapter, title):
     """The text under a heading."""
     text = (BOOK / f"{chapter}.md").read_text("utf-8")
@@ -66,6 +79,11 @@ def test_no_raw_text_outside_of_checks(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_at_most_five_bars(chapter):
     assert len(bars(chapter)) <= 5
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_code_that_shows_is_no_wider_than_the_page(chapter):
+    assert wide(chapter) == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
