@@ -22,8 +22,8 @@ from attnpaths.theory import stored
 _HALVED = 128
 # A number of a stored kernel, which has to be unpacked, costs as much as so many of ξ.
 _UNPACKING = 5
-# At least so many random vectors stand for all in an estimate of a trace.
-_PROBES = 16
+# At least so many random vectors stand for all in an estimate of a trace; with the labels 16.
+_PROBES = 15
 # A careful estimate has so many times as many, or all.
 _BLOCKS = 4
 
@@ -205,9 +205,8 @@ def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
         return jnp.swapaxes(along, 0, 1)
     rows, paths, dim = data.features.shape
     if data.stored is not None and _UNPACKING * entries * rows < paths**2 * dim:
-        return jnp.einsum(
-            "apq,qm->pam", jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored), x
-        )
+        pairs_ = jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored)
+        return jnp.einsum("apq,qm->pam", pairs_, x)
     # one product for all pairs of paths, in both orders
     along = (data.features.reshape(rows, -1).T @ x).reshape(paths, dim, -1)
     both = jnp.einsum("rpd,qdm->rpqm", data.features, along)
@@ -234,20 +233,20 @@ def hessian(
     most = min(blocks, _BLOCKS)
     count = jnp.where(careful, most, 1)
 
-    def products(x):
-        """W C_a x for all a, and the products of all pairs of them."""
-        along = whitening @ _spread(data, entries, x).reshape(rows, -1)
-        along = jnp.swapaxes(along.reshape(rows, entries, -1), 0, 1).reshape(entries, -1)
-        return along @ along.T
-
     def add(number, total):
         key = jax.random.fold_in(jax.random.key(0), number)
         signs = jax.random.rademacher(key, (rows, columns), float) / (columns * count) ** 0.5
         units = _units(rows, columns, number)
-        return total + products(whitening.T @ jnp.where(count == blocks, units, signs))
+        x = whitening.T @ jnp.where(count == blocks, units, signs)
+        # the term of the labels goes with the first of these
+        along = _spread(data, entries, jnp.concatenate([x, v[:, None]], axis=1))
+        along = (whitening @ along.reshape(rows, -1)).reshape(rows, entries, -1)
+        along = jnp.swapaxes(along, 0, 1)
+        shares = jnp.full((1, 1, columns + 1), -1.0)
+        shares = shares.at[..., -1].set(jnp.where(number == 0, 2.0, 0.0))
+        return total + (shares * along).reshape(entries, -1) @ along.reshape(entries, -1).T
 
-    bend = jax.lax.fori_loop(0, count, add, jnp.zeros((entries, entries)))
-    return 2 * products(v[:, None]) - bend
+    return jax.lax.fori_loop(0, count, add, jnp.zeros((entries, entries)))
 
 
 def _units(rows: int, columns: int, number) -> Float[Array, "rows columns"]:
