@@ -12,7 +12,7 @@ from attnpaths.analysis import choice
 from attnpaths.analysis.labels import targets
 from attnpaths.analysis.plan import Plan
 from attnpaths.analysis.report import Report, attached
-from attnpaths.analysis.source import READOUTS, Source, checked_tokens
+from attnpaths.analysis.source import READOUTS, TOKENS, Source, seen_tokens
 from attnpaths.problem import Problem
 
 
@@ -82,12 +82,14 @@ def analyse(
     """
     kind, y = targets(labels)
     outputs = y.shape[1] if y.ndim == 2 else 1
-    if isinstance(readout, str):
-        _checks.choice("readout", readout, READOUTS)
+    for name, value, choices in (("readout", readout, READOUTS), ("tokens", tokens, TOKENS)):
+        if isinstance(value, str):
+            _checks.choice(name, value, choices)
     _checks.choice("choose", choose, ("cross-validation", "evidence"))
     folds = _checks.whole("folds", folds, least=2, most=len(y))
     seed, progress = _checks.whole("seed", seed, least=0), _checks.flag("progress", progress)
-    which, given = checked_tokens(tokens)
+    which = tokens if isinstance(tokens, str) else "given"
+    given: Any = tokens if which == "given" else None
     if width is not None:
         width = float(_checks.number("width", width, least=1, infinite=True))
     if temperature is not None:
@@ -114,8 +116,8 @@ def analyse(
         # a model may leave some of its layers out, or call them in another order
         heads, plan = called, planned(called, dim or 1)
         seen = source.record(inputs, plan, len(heads))
-    if dim is None:
-        plan = planned(heads, _dim(seen, plan, which))
+    if dim is None and given is None:
+        plan = planned(heads, seen_tokens(seen, plan.first, which).shape[2])
     if len(seen.omega[-1]) != len(y):
         raise ValueError(
             f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}; a model "
@@ -141,8 +143,3 @@ def analyse(
         solution, plan, len(heads), share, name, str(spelled), which, kind, tried, error
     )
     return attached(report, source)
-
-
-def _dim(seen, plan: Plan, which: str) -> int:
-    found = (seen.raw if which == "raw" else seen.tokens)[plan.first - 1]
-    return 1 if found is None else found.shape[2]

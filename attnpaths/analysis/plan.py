@@ -89,54 +89,43 @@ class Plan:
             plans = _through(heads, skips, chosen, blocks)
             return _largest(plans, outputs, most, len(heads))
         count = 0 if sampled is None else _checks.whole("sampled", sampled, least=1)
-        if layers is None and blocks is None:
-            windows = [(first, len(heads)) for first in range(len(heads), 0, -1)]
-        else:
-            windows = [_window(layers, len(heads))]
+        whole = layers is None and blocks is None
+        windows = [(first, len(heads)) for first in range(len(heads), 0, -1)]
         plans = []
-        for first, last in windows:
+        for first, last in windows if whole else [_window(layers, len(heads))]:
             _passable(skips, first, last, range(first, last + 1))
             window, skip = heads[first - 1 : last], skips[first - 1 : last]
-            whole = layers is None and blocks is None
             for n in [len(window)] if whole else _choices(blocks, skip):
-                sizes = _sizes(len(window), n)
-                plans.append(cls(window, skip, first, sizes, sampled=count))
+                plans.append(cls(window, skip, first, _sizes(len(window), n), sampled=count))
         plan = _largest(plans, outputs, most, len(heads))
         return plan.drawn(np.random.default_rng(seed)) if count else plan
 
     def drawn(self, rng: np.random.Generator) -> "Plan":
         """The same plan with other heads drawn, `sampled` of each block without replacement."""
-        kept, layer = [], self.first
-        for size, many in zip(self.blocks, self.theory_heads, strict=True):
-            ends = np.cumsum(self.heads[layer - self.first : layer - self.first + size])
-            picked = np.sort(rng.choice(int(ends[-1]), many, replace=False))
-            place = np.searchsorted(ends, picked, side="right")
-            number = picked - np.concatenate([[0], ends])[place] + 1
-            kept.append(tuple((layer + int(i), int(h)) for i, h in zip(place, number, strict=True)))
-            layer += size
+        kept = []
+        for block, many in zip(self.meant, self.theory_heads, strict=True):
+            picked = np.sort(rng.choice(len(block), many, replace=False))
+            kept.append(tuple(block[i] for i in picked))
         return dataclasses.replace(self, kept=tuple(kept))
+
+    @property
+    def spans(self) -> list[range]:
+        """The layers of each block, numbered as in the network."""
+        ends = itertools.accumulate(self.blocks, initial=self.first)
+        return [range(first, end) for first, end in itertools.pairwise(ends)]
 
     @property
     def members(self) -> list[list[tuple[int, int]]]:
         """The heads of each block that are followed, named (layer, head) as in the network."""
-        if self.kept is not None:
-            return [list(block) for block in self.kept]
-        return self.meant
+        return self.meant if self.kept is None else [list(block) for block in self.kept]
 
     @property
     def meant(self) -> list[list[tuple[int, int]]]:
         """The heads of each block that the answer is about: if some were drawn, all of them."""
         if self.kept is not None and not self.sampled:
             return self.members
-        found, layer = [], self.first
-        for size in self.blocks:
-            numbers = range(layer, layer + size)
-            counts = self.heads[layer - self.first : layer - self.first + size]
-            found.append(
-                [(n, h) for n, c in zip(numbers, counts, strict=True) for h in range(1, c + 1)]
-            )
-            layer += size
-        return found
+        counts = dict(enumerate(self.heads, start=self.first))
+        return [[(n, h + 1) for n in span for h in range(counts[n])] for span in self.spans]
 
     @property
     def head_names(self) -> list[tuple[int, int]]:
@@ -146,11 +135,7 @@ class Plan:
     @property
     def theory_heads(self) -> tuple[int, ...]:
         """What the theory takes as `heads=`: how many are followed in each block."""
-        if self.kept is not None:
-            return tuple(map(len, self.kept))
-        ends = zip(itertools.accumulate(self.blocks), self.blocks, strict=True)
-        found = (sum(self.heads[end - size : end]) for end, size in ends)
-        return tuple(min(each, self.sampled or each) for each in found)
+        return tuple(min(len(block), self.sampled or len(block)) for block in self.members)
 
     @property
     def theory_residual(self) -> tuple[bool, ...]:
@@ -239,11 +224,9 @@ def _through(heads, skips, chosen, blocks: int | None) -> list[Plan]:
         # a layer that is passed belongs to the block below it
         starts = [used[i] for i in itertools.accumulate((0, *_sizes(len(used), n)[:-1]))]
         sizes = tuple(b - a for a, b in itertools.pairwise([*starts, last + 1]))
-        kept = tuple(
-            tuple(head for head in named if start <= head[0] < start + size)
-            for start, size in zip(starts, sizes, strict=True)
-        )
-        plans.append(Plan(heads[first - 1 : last], window, first, sizes, kept))
+        plan = Plan(heads[first - 1 : last], window, first, sizes)
+        kept = tuple(tuple(head for head in named if head[0] in span) for span in plan.spans)
+        plans.append(dataclasses.replace(plan, kept=kept))
     return plans
 
 

@@ -73,14 +73,14 @@ class Report:
         plan, found = self.plan, self.scores()
         chosen = "as given" if self.choice is None else f"by {self.choice.by}"
         examples, _, dim = self.theory.xi.shape
-        some = ""
+        last = plan.first + len(plan.heads) - 1
+        followed = f"layers {plan.first} to {last} in {len(plan.blocks)} blocks: {plan.paths} paths"
         if plan.kept is not None:
             how = "drawn" if plan.sampled else "chosen"
-            some = f" through {len(plan.head_names)} heads that were {how}"
+            followed += f" through {len(plan.head_names)} heads that were {how}"
         facts = {
             "model": f"{self.model}, {self.layers} attention layers",
-            "followed": f"layers {plan.first} to {plan.first + len(plan.heads) - 1} in "
-            f"{len(plan.blocks)} blocks: {plan.paths} paths" + some,
+            "followed": followed,
             f"share of the prior variance{self._within}": f"{self.share:.3f}",
             "examples": f"{examples}, {self.tokens} tokens of dimension {dim}, read {self.readout}",
             "width N, temperature 𝒯": f"{float(self.theory.width):g}, "
@@ -95,21 +95,18 @@ class Report:
         table = np.full((len(plan.heads), max(plan.heads)), np.nan)
         for (layer, h), score in found.items():
             table[layer - plan.first, h - 1] = score
-        rows = [f"layer {plan.first + i}" for i in range(len(plan.heads))]
+        rows = [f"layer {layer}" for layer in range(plan.first, last + 1)]
         columns = [f"head {h + 1}" for h in range(max(plan.heads))]
         caption = "scores, of the largest (– for heads that are not followed)"
-        scores = table / np.nanmax(table)
-        shown = _html.table(scores, rows, columns, caption, missing="–")
+        shown = _html.table(table / np.nanmax(table), rows, columns, caption, missing="–")
         return _html.card("Report", facts, shown)
 
     @property
     def _within(self) -> str:
         """Of which layers the share is, if not of all."""
-        if self.plan.first == 1:
-            return ""
-        if self.plan.first == self.layers:
-            return f" within layer {self.layers}"
-        return f" within layers {self.plan.first} to {self.layers}"
+        first, last = self.plan.first, self.layers
+        spelled = f"layer {last}" if first == last else f"layers {first} to {last}"
+        return "" if first == 1 else f" within {spelled}"
 
     @property
     def evidence(self) -> float:
@@ -121,14 +118,10 @@ class Report:
 
         See `pruning.head_scores`; `weighed` by `pruning.kernel_sizes`.
         """
-        weighed = _checks.flag("weighed", weighed)
-        found = pruning.head_scores(
-            self.theory.U,
-            self.plan.theory_heads,
-            pairs,
-            residual=self.plan.theory_residual,
-            sizes=pruning.kernel_sizes(self.theory.problem) if weighed else None,
-        )
+        theory, weighed = self.theory, _checks.flag("weighed", weighed)
+        sizes = pruning.kernel_sizes(theory.problem) if weighed else None
+        given = {"residual": theory.residual, "sizes": sizes}
+        found = pruning.head_scores(theory.U, theory.heads, pairs, **given)
         return dict(zip(self.plan.head_names, found.values(), strict=True))
 
     def heads(self) -> Any:
@@ -152,14 +145,15 @@ class Report:
             names = [f"{name} ⇒ {c}" for name in names for c in range(outputs)]
         table = self.heads()
         scores = {name: ("head", table[name]) for name in ("score", "either", "weighed")}
+        heads = [f"{layer}.{h}" for layer, h in self.plan.head_names]
+        attrs = {"model": self.model, "share": self.share, "readout": self.readout}
+        attrs |= {"share_of": f"the prior variance{self._within}"}
+        attrs |= {name: float(getattr(self.theory, name)) for name in ("width", "temperature")}
+        attrs |= {} if self.error is None else {"error": self.error}
         return xarray.Dataset(
             {"U": (("path", "other_path"), np.asarray(self.theory.U)), **scores},
-            coords={"path": names, "other_path": names}
-            | {"head": [f"{layer}.{h}" for layer, h in self.plan.head_names]},
-            attrs={"model": self.model, "share": self.share, "readout": self.readout}
-            | {"share_of": f"the prior variance{self._within}"}
-            | {"width": float(self.theory.width), "temperature": float(self.theory.temperature)}
-            | ({} if self.error is None else {"error": self.error}),
+            coords={"path": names, "other_path": names, "head": heads},
+            attrs=attrs,
         )
 
     def figure(self, what: str = "scores") -> Any:
@@ -192,8 +186,8 @@ class Report:
             )
         if source.tokens == "given" and tokens is None:
             raise ValueError("tokens were given as an array to analyse: give those of the inputs")
-        options = source.options if options is None else options
-        source = dataclasses.replace(source, options=options)
+        if options is not None:
+            source = dataclasses.replace(source, options=options)
         if not isinstance(source.readout, str) and np.ndim(source.readout):
             raise ValueError(
                 "readout was given example by example, and is not known for new inputs; use "

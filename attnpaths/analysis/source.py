@@ -63,14 +63,13 @@ class Source:
         def variance(blocks, skips):
             M = x @ x.swapaxes(1, 2)
             for block, skip in zip(blocks, skips, strict=True):
-                through = (seen.omega[layer - 1][:, h - 1] for layer, h in block)
-                counts = (seen.omega[layer - 1].shape[1] for layer, _ in block)
-                parts = (o.swapaxes(1, 2) @ M @ o / n for o, n in zip(through, counts, strict=True))
+                heads = ((seen.omega[layer - 1], h - 1) for layer, h in block)
+                parts = (o[:, h].swapaxes(1, 2) @ M @ o[:, h] / o.shape[1] for o, h in heads)
                 M = skip * M + sum(parts)
             return np.einsum("pt,pts,ps->", read, M, read)
 
-        layers = range(plan.first, len(seen.omega) + 1)
-        every = [[(n, h + 1) for h in range(seen.omega[n - 1].shape[1])] for n in layers]
+        layers = enumerate(seen.omega[plan.first - 1 :], start=plan.first)
+        every = [[(n, h + 1) for h in range(omega.shape[1])] for n, omega in layers]
         total = variance(every, residual[plan.first - 1 :])
         return float(min(variance(plan.meant, plan.theory_residual) / total, 1.0))
 
@@ -93,8 +92,7 @@ class Source:
 
     def _read(self, plan, seen, inputs, mask, tokens):
         examples, _, count, _ = seen.omega[-1].shape
-        if tokens is None:
-            tokens = _tokens(seen, plan.first, self.tokens)
+        tokens = seen_tokens(seen, plan.first, self.tokens) if tokens is None else tokens
         x = np.asarray(_checks.array("tokens", tokens, "examples tokens dim"))
         if x.shape[:2] != (examples, count):
             raise ValueError(
@@ -105,7 +103,8 @@ class Source:
         return x, by_example(self.readout, mask)
 
 
-def _tokens(seen: Recording, layer: int, which: str) -> np.ndarray:
+def seen_tokens(seen: Recording, layer: int, which: str) -> np.ndarray:
+    """What a layer attended to, `[P, T, D]`, if that is to be seen."""
     found = (seen.raw if which == "raw" else seen.tokens)[layer - 1]
     if found is None:
         why = "no module around it was given tokens [examples, tokens, dim]"
@@ -173,11 +172,3 @@ def by_example(readout, mask: Bool[np.ndarray, "P T"]) -> Float[np.ndarray, "P T
             'instance; "last" and "first" look for real ones'
         )
     return np.eye(tokens)[index]
-
-
-def checked_tokens(tokens) -> tuple[str, Any]:
-    """The name of the tokens, and the tokens themselves if they are given as an array."""
-    if isinstance(tokens, str):
-        _checks.choice("tokens", tokens, TOKENS)
-        return tokens, None
-    return "given", tokens
