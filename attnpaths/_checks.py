@@ -1,5 +1,7 @@
 """What the library accepts: every public function passes its arguments through here."""
 
+import functools
+import itertools
 import operator
 import os
 from collections.abc import Callable, Collection
@@ -14,6 +16,8 @@ from jaxtyping import Array, Float
 
 # how far from 1 the attention of a query may sum: exports are often in single precision
 _SUM = 1e-3
+# what to do where one number is wanted
+_MANY = " (for many values at once use jax.vmap or theory.sweep)"
 
 
 def is_traced(value) -> bool:
@@ -48,10 +52,9 @@ def array(name: str, value: Any, axes: str) -> Float[Array, "..."]:
     if not (isinstance(value, jax.Array) or is_traced(value)):
         try:
             raw = np.asarray(untensor(value))
-        except ValueError as error:
-            raise ValueError(f"{name} must be an array [{axes}]; it is ragged: {error}") from None
-        except (TypeError, RuntimeError) as error:
-            raise ValueError(f"{name} must be an array [{axes}]; it is none: {error}") from None
+        except (ValueError, TypeError, RuntimeError) as error:
+            what = "ragged" if isinstance(error, ValueError) else "none"
+            raise ValueError(f"{name} must be an array [{axes}]; it is {what}: {error}") from None
     # bfloat16 and its like are real numbers to JAX alone
     if not (jnp.issubdtype(raw.dtype, np.number) or raw.dtype == bool) or jnp.iscomplexobj(raw):
         raise ValueError(f"{name} must hold real numbers; got dtype {raw.dtype}")
@@ -62,12 +65,10 @@ def array(name: str, value: Any, axes: str) -> Float[Array, "..."]:
     if 0 in raw.shape:
         raise ValueError(f"{name} must not be empty; got shape {tuple(raw.shape)}")
     result = jnp.asarray(raw, dtype=jnp.float64)
-    if not is_traced(result):
-        bad = int(np.size(raw) - np.isfinite(np.asarray(result)).sum())
-        if bad:
-            raise ValueError(
-                f"{name} must be finite; {bad} of its {np.size(raw)} numbers are NaN or infinite"
-            )
+    if not is_traced(result) and (bad := int(np.sum(~np.isfinite(np.asarray(result))))):
+        raise ValueError(
+            f"{name} must be finite; {bad} of its {result.size} numbers are NaN or infinite"
+        )
     return result
 
 
@@ -82,6 +83,7 @@ def number(
     """`value` as a float64 scalar, larger than `above` or, without it, at least `least`."""
     wanted = f"larger than {above:g}" if above is not None else f"at least {least:g}"
     wanted += "" if infinite else " and finite"
+    plain = value
     if not is_traced(value):
         try:
             value = untensor(value)
@@ -90,19 +92,14 @@ def number(
             real = jnp.issubdtype(plain.dtype, np.floating) or plain.dtype.kind in "iu"
             if not real or masked(value):
                 raise TypeError
-            shape, plain = plain.shape, plain.astype(np.float64)
+            plain = plain.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(f"{name} must be a number {wanted}; got {value!r}") from None
-        if shape:
-            raise ValueError(
-                f"{name} must be a single number {wanted}; got shape {shape}"
-                " (for many values at once use jax.vmap or theory.sweep)"
-            )
-        fits = plain > above if above is not None else plain >= least
-        if not fits or (plain == np.inf and not infinite):
-            raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    elif jnp.shape(value):
-        raise ValueError(f"{name} must be a single number {wanted}; got shape {jnp.shape(value)}")
+    if plain.shape:
+        raise ValueError(f"{name} must be a single number {wanted}; got shape {plain.shape}{_MANY}")
+    fits = (plain > above if above is not None else plain >= least) & (infinite | (plain < np.inf))
+    if not is_traced(fits) and not fits:
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
     return jnp.asarray(value, dtype=jnp.float64)
 
 
@@ -174,10 +171,11 @@ def signs(name: str, value) -> None:
         )
 
 
-def kind(name: str, value, wanted: type) -> None:
-    """Refuse what is not of this kind."""
+def kind(name: str, value, wanted: type, spelled: str = "") -> None:
+    """Refuse what is not of this kind, which errors call as it is `spelled`."""
     if not isinstance(value, wanted):
-        raise ValueError(f"{name} must be {wanted.__name__}; got {type(value).__name__}")
+        spelled = spelled or wanted.__name__
+        raise ValueError(f"{name} must be {spelled}; got {type(value).__name__}")
 
 
 def layers(name: str, value) -> tuple:
@@ -222,15 +220,14 @@ def skip_widths(widths, residual: tuple[bool, ...]) -> None:
 
 def variances(value, layers: int) -> Float[Array, "*kinds"]:
     """σ² of all weights, or of each kind: V⁰, V, a, or V⁰, V of every layer, a."""
-    if axes_of(value) == 0:
-        return number("prior_variance", value, above=0)
-    if axes_of(value) != 1 or len(value) not in (3, layers + 2):
-        got = f"shape {np.shape(value)}" if axes_of(value) > 0 else f"{value!r}, which is ragged"
-        raise ValueError(
-            f"prior_variance must be a single number larger than 0, three of them for V⁰, V and "
-            f"a, or {layers + 2} for V⁰, V of each of {layers} layers, and a; got {got}"
-        )
-    found = [number(f"prior_variance[{i}]", v, above=0) for i, v in enumerate(value)]
+    wanted = (
+        f"a single number larger than 0, three of them for V⁰, V and a, or {layers + 2} for V⁰, V "
+        f"of each of {layers} layers, and a"
+    )
+    check = functools.partial(number, above=0)
+    found = _one_or_each("prior_variance", value, check, (3, layers + 2), wanted)
+    if not isinstance(found, list):
+        return found
     return jnp.stack([found[0], *(found[1:-1] * (layers if len(found) == 3 else 1)), found[-1]])
 
 
@@ -277,47 +274,52 @@ def heads(value) -> tuple:
 
     None is a linear block: one head, by which every token attends to itself.
     """
-    checked = []
-    for i, layer in enumerate(layers("heads", value)):
-        name = f"heads[{i}]"
-        if layer is None:
-            checked.append(layer)
-            continue
-        if isinstance(layer, tuple | list) and len(layer) == 2 and axes_of(layer[0]) == 3:
-            pair = zip(("W_K", "W_Q"), layer, strict=True)
-            w_k, w_q = (array(f"{name} {role}", w, "heads features dim") for role, w in pair)
-            if w_k.shape != w_q.shape:
-                shapes = f"{w_k.shape} and {w_q.shape}"
-                raise ValueError(f"{name} needs W_K and W_Q of one shape [H, G, D]; got {shapes}")
-            checked.append((w_k, w_q))
-            continue
-        product = array(name, layer, "heads dim dim")
-        if product.shape[1] != product.shape[2]:
-            raise ValueError(
-                f"{name} must be square products [H, D, D]; got shape {product.shape}; "
-                "for query and key weights give the layer as a pair (W_K, W_Q)"
-            )
-        checked.append(product)
+    given = enumerate(layers("heads", value))
+    checked = tuple(None if each is None else _heads(f"heads[{i}]", each) for i, each in given)
     dims = [jax.tree.leaves(layer)[0].shape[-1] for layer in checked if layer is not None]
     if not dims:
         raise ValueError("heads must hold at least one layer of attention; all are linear blocks")
     if len(set(dims)) > 1:
         raise ValueError(f"heads must act on one token dimension D in all layers; got {dims}")
-    return tuple(checked)
+    return checked
+
+
+def _heads(name: str, layer) -> Any:
+    """The heads of one layer."""
+    if isinstance(layer, tuple | list) and len(layer) == 2 and axes_of(layer[0]) == 3:
+        pair = zip(("W_K", "W_Q"), layer, strict=True)
+        w_k, w_q = (array(f"{name} {role}", w, "heads features dim") for role, w in pair)
+        if w_k.shape != w_q.shape:
+            shapes = f"{w_k.shape} and {w_q.shape}"
+            raise ValueError(f"{name} needs W_K and W_Q of one shape [H, G, D]; got {shapes}")
+        return w_k, w_q
+    product = array(name, layer, "heads dim dim")
+    if product.shape[1] != product.shape[2]:
+        raise ValueError(
+            f"{name} must be square products [H, D, D]; got shape {product.shape}; "
+            "for query and key weights give the layer as a pair (W_K, W_Q)"
+        )
+    return product
+
+
+def _one_or_each(name: str, value, check, lengths: Collection[int], wanted: str, hint="") -> Any:
+    """What passes the check: one number, or a list of them that is of one of these lengths."""
+    axes = axes_of(value)
+    if axes == 0:
+        return check(name, value)
+    if axes != 1 or len(value) not in lengths:
+        got = f"shape {np.shape(value)}" if axes > 0 else f"{value!r}, which is ragged"
+        raise ValueError(f"{name} must be {wanted}; got {got}{hint}")
+    return [check(f"{name}[{i}]", n) for i, n in enumerate(value)]
 
 
 def by_level(value, layers: int, check: Callable[[str, Any], Any]) -> Any:
     """One width, or the list of (N_1, …, N_{L+1}), each of which passes the check."""
-    if axes_of(value) == 0:
-        return check("width", value)
-    if axes_of(value) != 1 or len(value) != layers + 1:
-        got = f"shape {np.shape(value)}" if axes_of(value) > 0 else f"{value!r}, which is ragged"
-        raise ValueError(
-            f"width must be a single number at least 1, or {layers + 1} of them for {layers} "
-            f"layers, (N_1, …, N_{layers + 1}): what enters each layer, and the readout; got {got} "
-            "(for many values at once use jax.vmap or theory.sweep)"
-        )
-    return [check(f"width[{i}]", n) for i, n in enumerate(value)]
+    wanted = (
+        f"a single number at least 1, or {layers + 1} of them for {layers} layers, (N_1, …, "
+        f"N_{layers + 1}): what enters each layer, and the readout"
+    )
+    return _one_or_each("width", value, check, (layers + 1,), wanted, _MANY)
 
 
 def widths(value, layers: int) -> tuple[int, ...]:
@@ -330,14 +332,12 @@ def weights(V0, V, a) -> tuple:
     """The weights of a network, each layer of which reads what the one before it gives."""
     a = array("weights.a", a, "outputs width" if np.ndim(a) == 2 else "width")
     V0 = array("weights.V0", V0, "width dim")
-    per_layer = enumerate(layers("weights.V", V))
-    V = tuple(array(f"weights.V[{i}]", v, "heads width width") for i, v in per_layer)
-    # each is read by the next
-    chain = [("weights.V0", V0.shape[0])]
-    readers = [(f"weights.V[{i}]", v.shape[2]) for i, v in enumerate(V)]
-    chain += [(f"weights.V[{i}]", v.shape[1]) for i, v in enumerate(V)]
-    readers.append(("weights.a", a.shape[-1]))
-    for (name, made), (reader, read) in zip(chain, readers, strict=True):
+    V = layers("weights.V", V)
+    names = [f"weights.V[{i}]" for i in range(len(V))]
+    V = tuple(array(name, v, "heads width width") for name, v in zip(names, V, strict=True))
+    chain = itertools.pairwise(("weights.V0", *names, "weights.a"))
+    widths = [V0.shape[0], *(n for v in V for n in (v.shape[2], v.shape[1])), a.shape[-1]]
+    for (name, reader), made, read in zip(chain, widths[::2], widths[1::2], strict=True):
         if made != read:
             raise ValueError(
                 f"{name} is for width {made} but {reader} is for width {read}; V0 is [N, D], each "
@@ -363,7 +363,7 @@ def readout(value: Any) -> int | str:
     try:
         if isinstance(value, bool | np.bool_ | str):
             raise TypeError
-        return int(operator.index(value))
+        return operator.index(value)
     except TypeError:
         raise ValueError(f'readout must be a token index or "mean"; got {value!r}') from None
 
