@@ -224,8 +224,7 @@ def _factor(head, factor):
 
 def check_module(module) -> None:
     """Refuse what is no module."""
-    if not isinstance(module, nn.Module):
-        raise ValueError(f"module must be a torch.nn.Module; got {type(module).__name__}")
+    _checks.kind("module", module, nn.Module, "a torch.nn.Module")
 
 
 def _check_inputs(inputs, options) -> None:

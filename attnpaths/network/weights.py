@@ -108,8 +108,7 @@ def _draw(key, variances, count, shapes):
 
 def check(weights: Weights) -> Weights:
     """`weights` as float64, or a ValueError that says what does not fit."""
-    if not isinstance(weights, Weights):
-        raise ValueError(f"weights must be Weights(V0, V, a); got {type(weights).__name__}")
+    _checks.kind("weights", weights, Weights, "Weights(V0, V, a)")
     return Weights(*_checks.weights(weights.V0, weights.V, weights.a))
 
 

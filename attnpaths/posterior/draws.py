@@ -222,8 +222,7 @@ class Posterior(OfProblem):
 
     def with_weights(self, weights: Weights) -> "Posterior":
         """The same draws together with weights, such as `complete_weights` gives."""
-        if not isinstance(weights, Weights):
-            raise ValueError(f"weights must be Weights(V0, V, a); got {type(weights).__name__}")
+        _checks.kind("weights", weights, Weights, "Weights(V0, V, a)")
         if weights.a.shape[:2] != self.draws.shape[:2]:
             raise ValueError(
                 f"weights must have leading axes {self.draws.shape[:2]}, one network for each "

@@ -206,11 +206,8 @@ def _compiled(potential, warmup, dense, acceptance, block):
             row = Trace._make((state.z, *energies, *sums, *tuned))
             return state, jax.tree.map(lambda kept, new: kept.at[i].set(new), rows, row)
 
-        z, integer, real = (
-            jnp.zeros((block, *state.z.shape)),
-            jnp.zeros(block, int),
-            jnp.zeros(block),
-        )
+        z, real = jnp.zeros((block, *state.z.shape)), jnp.zeros(block)
+        integer = jnp.zeros(block, int)
         empty = Trace(z, real, real, real, integer, integer, real, real)
         return jax.lax.fori_loop(0, count, draw, (state, empty))
 

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from attnpaths import _checks
-from attnpaths.network import Network
+from attnpaths.network import Network, Weights
 from attnpaths.posterior import densities, nuts
 from attnpaths.posterior.draws import DoubtfulSample, Posterior
 from attnpaths.posterior.stopping import asking
@@ -84,24 +84,19 @@ def sample_order_parameter(
     rows = problem.paths * problem.ways.readouts
     _check_memory(chains, walk, density.size + 3 * rows**2, f"{rows}² numbers")
     data = density.data(problem)
-
-    def read(z):
-        factors, draws = density.read(z, problem.prior_variance)
-        return {"draws": draws, "factors": factors, "weights": None}
-
     if whiten:
         centre, scale = densities.shape_of(density, data, density.starts(keys[0], 1)[0])
         starts = 2 * jax.random.normal(keys[0], (chains, len(centre)))
-
-        def unshaped(w):
-            return read(centre[None, None] + w @ scale.T)
-
         shaped, data = densities.Shaped(density), (data, centre, scale)
+
+        def unshaped(w, prior_variance):
+            return density.read(centre[None, None] + w @ scale.T, prior_variance)
+
         return _sample(shaped, data, starts, keys[1], walk, problem, widths, unshaped)
     # a dense mass matrix halved the leapfrogs at 14 unknowns; its cost grows as their square
     walk["dense"] = density.size <= 256
     starts = density.starts(keys[0], chains)
-    return _sample(density, data, starts, keys[1], walk, problem, widths, read)
+    return _sample(density, data, starts, keys[1], walk, problem, widths, density.read)
 
 
 def sample_weights(
@@ -138,8 +133,7 @@ def sample_weights(
     ((2, 600, 9, 3), (2, 600, 2, 2))
     """
     keys, chains, walk = _checked(seed, chains, warmup, samples, thinning, acceptance, progress)
-    if not isinstance(network, Network):
-        raise ValueError(f"network must be an attnpaths.Network; got {type(network).__name__}")
+    _checks.kind("network", network, Network, "an attnpaths.Network")
     widths = _checks.widths(width, network.layers)
     _checks.skip_widths(widths, network.residual)
     x = network.check_input(x)
@@ -150,13 +144,8 @@ def sample_weights(
     _check_memory(chains, walk, 2 * density.size, f"{density.size} weights")
     setting = {"temperature": temperature, "prior_variance": prior_variance}
     problem = Problem.of(network.features(x), y, heads=heads, residual=residual, **setting)
-
-    def read(z):
-        weights, draws = density.read(z, problem.prior_variance)
-        return {"draws": draws, "factors": None, "weights": weights}
-
     data, starts = density.data(problem), density.starts(keys[0], chains)
-    return _sample(density, data, starts, keys[1], walk, problem, widths, read)
+    return _sample(density, data, starts, keys[1], walk, problem, widths, density.read)
 
 
 def _checked(
@@ -164,10 +153,9 @@ def _checked(
 ) -> tuple[Array, int, dict[str, Any]]:
     """Keys for the starts and for the walk, the number of chains, and how `nuts.run` is to walk."""
     key = _checks.key("seed", seed)
-    chains = _checks.whole("chains", chains, least=1)
-    warmup = _checks.whole("warmup", warmup, least=1)
-    samples = _checks.whole("samples", samples, least=1)
-    thinning = _checks.whole("thinning", thinning, least=1)
+    counts = {"chains": chains, "warmup": warmup, "samples": samples, "thinning": thinning}
+    whole = (_checks.whole(name, count, least=1) for name, count in counts.items())
+    chains, warmup, samples, thinning = whole
     if thinning > samples:
         raise ValueError(
             f"thinning keeps one in {thinning} draws, of which samples={samples} makes none; "
@@ -188,13 +176,17 @@ def _check_memory(chains: int, walk, numbers: int, what: str) -> None:
 
 
 def _sample(density, data, starts, key, walk, problem: Problem, widths, read) -> Posterior:
-    """Run the chains and judge them; Ctrl-C keeps what there is. `read` takes coordinates to U."""
+    """Run the chains and judge them; Ctrl-C keeps what there is. `read` is that of a density."""
 
     def posterior(trace: nuts.Trace) -> Posterior:
-        names = ("position", "potential", "energy", "leapfrogs", "acceptance")
+        names = ("potential", "energy", "leapfrogs", "acceptance")
         found: dict[str, Any] = {name: jnp.asarray(getattr(trace, name)) for name in names}
+        parts, draws = read(jnp.asarray(trace.position), problem.prior_variance)
+        weighed = isinstance(parts, Weights)
         return Posterior(
-            **read(found.pop("position")),
+            draws=draws,
+            weights=parts if weighed else None,
+            factors=None if weighed else parts,
             **found,
             problem=problem,
             widths=widths,

@@ -47,8 +47,7 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
     >>> weights.V0.shape, weights.V[0].shape, weights.a.shape
     ((2, 10, 5, 3), (2, 10, 2, 5, 5), (2, 10, 5))
     """
-    if not isinstance(posterior, Posterior):
-        raise ValueError(f"posterior must be a Posterior; got {type(posterior).__name__}")
+    _checks.kind("posterior", posterior, Posterior, "a Posterior")
     if posterior.factors is None:
         raise ValueError(
             "posterior must come from sample_order_parameter; that of sample_weights has its "
@@ -56,9 +55,8 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
         )
     key = _checks.key("seed", seed)
     chains, samples = posterior.draws.shape[:2]
-    size = sum(
-        map(math.prod, shapes(posterior.problem.ways, posterior.widths, posterior.xi.shape[2]))
-    )
+    ways, widths, dim = posterior.problem.ways, posterior.widths, posterior.xi.shape[2]
+    size = sum(map(math.prod, shapes(ways, widths, dim)))
     _checks.memory(
         2 * 8 * chains * samples * size,
         f"{chains} × {samples} networks of {size} weights",
@@ -66,7 +64,7 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
     )
     keys = jax.random.split(key, chains * samples)
     flat = jax.tree.map(lambda b: b.reshape(-1, *b.shape[2:]), posterior.factors)
-    weights = _complete(keys, flat, posterior.problem, widths=posterior.widths)
+    weights = _complete(keys, flat, posterior.problem, widths=widths)
     return jax.tree.map(lambda w: w.reshape(chains, samples, *w.shape[1:]), weights)
 
 

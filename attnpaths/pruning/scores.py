@@ -90,8 +90,7 @@ def kernel_sizes(problem: Problem) -> Float[np.ndarray, "paths paths"]:
     >>> kernel_sizes(Problem.of(xi, [1.0], heads=(2,), temperature=1.0)).round(3).tolist()
     [[0.5, 1.0], [1.0, 2.0]]
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem must be a Problem; got {type(problem).__name__}")
+    _checks.kind("problem", problem, Problem, "a Problem")
     examples, _, dim = problem.xi.shape
     xi, scales = np.asarray(problem.xi), problem.ways.scales
     # ‖ξ^π ξ^π'ᵀ‖² = tr(ξ^πᵀξ^π · ξ^π'ᵀξ^π')
@@ -202,15 +201,10 @@ def theory_outputs(theory: Theory, xi: ArrayLike) -> Float[Array, "examples path
     >>> theory_outputs(theory, jnp.ones((1, 2, 1))).round(9).tolist()
     [[0.5, 0.5]]
     """
-    if not isinstance(theory, Theory):
-        raise ValueError(f"theory must be a Theory; got {type(theory).__name__}")
-    xi, kernel, given = (
-        theory.problem.check_features(xi),
-        theory.kernel(),
-        theory.problem.regression,
-    )
+    _checks.kind("theory", theory, Theory, "a Theory")
+    xi, given = theory.problem.check_features(xi), theory.problem.regression
     paths, dim = xi.shape[1:]
-    shifted = kernel + theory.temperature * jnp.eye(len(kernel))
+    shifted = theory.kernel() + theory.temperature * jnp.eye(theory.y.size)
     v = jnp.linalg.solve(shifted, theory.y.ravel()).reshape(len(theory.y), -1)
     scale = given["scale"][:, None, None]
     seen = scale * jnp.einsum("mpi,mc->pci", theory.xi, v)

@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
+from attnpaths import _checks
 from attnpaths.tasks.images import Images
 
 # Images of classes 0 and 1 in the published training files; those of the test files come after.
@@ -11,9 +12,7 @@ TRAINING = {"mnist": (5923, 6742), "fashion_mnist": (6000, 6000)}
 
 def check_source(images) -> None:
     """Refuse what are no images."""
-    if not isinstance(images, Images):
-        wanted = "images must be Images, as images.load gives"
-        raise ValueError(f"{wanted}; got {type(images).__name__}")
+    _checks.kind("images", images, Images, "Images, as images.load gives")
 
 
 def check_classes(images, classes) -> Int[np.ndarray, "classes"]:
