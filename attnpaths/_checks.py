@@ -189,9 +189,14 @@ def layers(name: str, value) -> tuple:
     return entries
 
 
+def by_layer(name: str, value, check: Callable, *more) -> tuple:
+    """`value` as a tuple of what the check, given `more`, makes of the entry of each layer."""
+    return tuple(check(f"{name}[{i}]", v, *more) for i, v in enumerate(layers(name, value)))
+
+
 def head_counts(name: str, value) -> tuple[int, ...]:
     """`value` as (H₁, …, H_L), the number of heads in each layer."""
-    return tuple(whole(f"{name}[{i}]", h, least=1) for i, h in enumerate(layers(name, value)))
+    return by_layer(name, value, functools.partial(whole, least=1))
 
 
 def skips(value, layers: int) -> tuple[bool, ...]:
@@ -274,8 +279,7 @@ def heads(value) -> tuple:
 
     None is a linear block: one head, by which every token attends to itself.
     """
-    given = enumerate(layers("heads", value))
-    checked = tuple(None if each is None else _heads(f"heads[{i}]", each) for i, each in given)
+    checked = by_layer("heads", value, _heads)
     dims = [jax.tree.leaves(layer)[0].shape[-1] for layer in checked if layer is not None]
     if not dims:
         raise ValueError("heads must hold at least one layer of attention; all are linear blocks")
@@ -286,6 +290,8 @@ def heads(value) -> tuple:
 
 def _heads(name: str, layer) -> Any:
     """The heads of one layer."""
+    if layer is None:
+        return None
     if isinstance(layer, tuple | list) and len(layer) == 2 and axes_of(layer[0]) == 3:
         pair = zip(("W_K", "W_Q"), layer, strict=True)
         w_k, w_q = (array(f"{name} {role}", w, "heads features dim") for role, w in pair)
@@ -332,9 +338,8 @@ def weights(V0, V, a) -> tuple:
     """The weights of a network, each layer of which reads what the one before it gives."""
     a = array("weights.a", a, "outputs width" if np.ndim(a) == 2 else "width")
     V0 = array("weights.V0", V0, "width dim")
-    V = layers("weights.V", V)
-    names = [f"weights.V[{i}]" for i in range(len(V))]
-    V = tuple(array(name, v, "heads width width") for name, v in zip(names, V, strict=True))
+    V = by_layer("weights.V", V, array, "heads width width")
+    names = (f"weights.V[{i}]" for i in range(len(V)))
     chain = itertools.pairwise(("weights.V0", *names, "weights.a"))
     widths = [V0.shape[0], *(n for v in V for n in (v.shape[2], v.shape[1])), a.shape[-1]]
     for (name, reader), made, read in zip(chain, widths[::2], widths[1::2], strict=True):

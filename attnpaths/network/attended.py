@@ -48,10 +48,7 @@ class Attended:
         x = _checks.array("x", self.x, "examples tokens dim")
         examples, tokens, _ = x.shape
         readout = _readout(self.readout, examples, tokens)
-        omega = tuple(
-            _checks.attention(f"omega[{i}]", layer, (examples, tokens))
-            for i, layer in enumerate(_checks.layers("omega", self.omega))
-        )
+        omega = _checks.by_layer("omega", self.omega, _checks.attention, (examples, tokens))
         object.__setattr__(self, "omega", omega)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "readout", readout)
@@ -60,15 +57,12 @@ class Attended:
     def __repr__(self):
         """Sizes only."""
         examples, tokens, dim = self.x.shape
+        readout = "by example" if np.ndim(self.readout) else repr(self.readout)
         skips = f", residual={self.residual}" if any(self.residual) else ""
         return (
-            f"Attended(head_counts={self.head_counts}, examples={examples}, tokens={tokens}, "
-            f"dim={dim}, readout={self._spelled}{skips})"
+            f"Attended(head_counts={self.head_counts}, {examples=}, {tokens=}, {dim=}, "
+            f"readout={readout}{skips})"
         )
-
-    @property
-    def _spelled(self) -> str:
-        return "by example" if np.ndim(self.readout) else repr(self.readout)
 
     @property
     def layers(self) -> int:
@@ -97,8 +91,11 @@ class Attended:
         """
         self._own(x)
         check_size(Ways(self.head_counts, self.residual).paths, self.x.shape)
-        by_token = _by_token(self.readout, *self.x.shape[:2])
-        return _features(self.omega, self.x, by_token, self.residual)
+        read = self.readout
+        if not np.ndim(read):
+            tokens = self.x.shape[1]
+            read = jnp.broadcast_to(itself(tokens, read)[:, 0], (len(self.x), tokens))
+        return _features(self.omega, self.x, read, self.residual)
 
     def apply_paths(
         self, weights: Weights, x: ArrayLike | None = None
@@ -136,13 +133,6 @@ def _readout(value, examples: int, tokens: int):
     if value.dtype.kind not in "iu" or value.min() < -tokens or value.max() >= tokens:
         raise ValueError(f"{wanted}, tokens from {-tokens} to {tokens - 1}; got {value!r}")
     return jnp.eye(tokens)[value]
-
-
-def _by_token(readout, examples: int, tokens: int) -> Float[Array, "examples tokens"]:
-    """How much of every token is read in every example."""
-    if np.ndim(readout):
-        return readout
-    return jnp.broadcast_to(itself(tokens, readout)[:, 0], (examples, tokens))
 
 
 @functools.partial(jax.jit, static_argnames="residual")

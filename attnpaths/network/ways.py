@@ -32,7 +32,7 @@ class Ways:
         object.__setattr__(self, "residual", self.residual or (False,) * len(self.heads))
 
     @classmethod
-    def of(cls, heads: "tuple[int, ...] | Ways") -> "Ways":
+    def of(cls, heads: "Heads") -> "Ways":
         """From the numbers of heads alone, or what is one already."""
         return heads if isinstance(heads, Ways) else cls(tuple(heads))
 
@@ -90,3 +90,7 @@ class Ways:
         more = f", residual={self.residual}" if any(self.residual) else ""
         more += f", outputs={self.outputs}" if self.outputs else ""
         return f"heads={self.heads}{more}"
+
+
+# either may be given
+Heads = tuple[int, ...] | Ways
