@@ -160,7 +160,13 @@ def keys_first(attentions: Iterable) -> tuple[np.ndarray, ...]:
     >>> omega[0][0, 0].tolist()
     [[1.0, 0.5], [0.0, 0.5]]
     """
-    return tuple(layer.swapaxes(2, 3) for layer in _matrices("attentions", attentions))
+    layers = _checks.by_layer("attentions", attentions, plain, "examples heads tokens tokens")
+    for i, layer in enumerate(layers):
+        if layer.shape[2] != layer.shape[3]:
+            raise ValueError(
+                f"attentions[{i}] must be [examples, heads, tokens, tokens]; got {layer.shape}"
+            )
+    return tuple(layer.swapaxes(2, 3) for layer in layers)
 
 
 @contextlib.contextmanager
@@ -182,7 +188,10 @@ def gated_heads(module: nn.Module, gates: Mapping[Head, Any]) -> Iterator[nn.Mod
     check_module(module)
     if not isinstance(gates, Mapping):
         raise ValueError(f"gates must map (layer, head) to a factor; got {type(gates).__name__}")
-    named = {_head(head): _factor(head, factor) for head, factor in gates.items()}
+    named = {_head(head): factor for head, factor in gates.items()}
+    for head, factor in gates.items():
+        # tensors stay as they are, for their gradients
+        _checks.number(f"gates[{head}]", factor, least=-np.inf)
     with watching(Watch(module, gates=named)):
         yield module
 
@@ -216,12 +225,6 @@ def _head(head) -> Head:
     return int(head[0]), int(head[1])
 
 
-def _factor(head, factor):
-    """What a head is multiplied by: a tensor as it is, for its gradient, if it is one number."""
-    _checks.number(f"gates[{head}]", factor, least=-np.inf)
-    return factor
-
-
 def check_module(module) -> None:
     """Refuse what is no module."""
     _checks.kind("module", module, nn.Module, "a torch.nn.Module")
@@ -253,19 +256,6 @@ def multihead(module: nn.Module) -> list[nn.MultiheadAttention]:
 
 def _multiheads(module: nn.Module) -> list[nn.MultiheadAttention]:
     return [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
-
-
-def _matrices(name, value) -> list[np.ndarray]:
-    """One array `[P, H, T, T]` per layer, checked."""
-    axes = "examples heads tokens tokens"
-    given = enumerate(_checks.layers(name, value))
-    layers = [plain(f"{name}[{i}]", layer, axes) for i, layer in given]
-    for i, layer in enumerate(layers):
-        if layer.shape[2] != layer.shape[3]:
-            raise ValueError(
-                f"{name}[{i}] must be [examples, heads, tokens, tokens]; got {layer.shape}"
-            )
-    return layers
 
 
 def _dropout(module) -> float:

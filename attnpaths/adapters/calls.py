@@ -70,7 +70,7 @@ class Watch(TorchFunctionMode):
         gates, out = self._next(heads), given["out_proj_weight"]
         if gates:
             # a head's columns of the output projection
-            factor = torch.stack([torch.as_tensor(gates.get(h, 1.0)).to(out) for h in range(heads)])
+            factor = _factors(gates, heads, out)
             given["out_proj_weight"] = out * factor.repeat_interleave(out.shape[1] // heads)
         if self.keep and query.ndim != 3:
             raise ValueError(
@@ -98,33 +98,29 @@ class Watch(TorchFunctionMode):
         alone = query.ndim == 3
         heads = 1 if alone else query.shape[-3]
         gates = self._next(heads)
-        if self.keep:
-            if query.ndim not in (3, 4) or query.shape[-2] != key.shape[-2]:
-                raise ValueError(
-                    f"attention layer {self.layer} attends from queries of shape "
-                    f"{tuple(query.shape)} to keys of shape {tuple(key.shape)}; paths need "
-                    "self-attention [examples, heads, tokens, features] of all tokens at once: "
-                    "no cache of earlier tokens, and no second sequence"
-                )
+        if self.keep and (query.ndim not in (3, 4) or query.shape[-2] != key.shape[-2]):
+            raise ValueError(
+                f"attention layer {self.layer} attends from queries of shape "
+                f"{tuple(query.shape)} to keys of shape {tuple(key.shape)}; paths need "
+                "self-attention [examples, heads, tokens, features] of all tokens at once: "
+                "no cache of earlier tokens, and no second sequence"
+            )
         if self._keeps(query.shape[0], heads, query.shape[-2]):
             weights = dot_product_weights(given)
             self._kept(weights[:, None] if alone else weights, None)
         result = func(*args, **kwargs)
-        if not gates:
-            return result
-        factor = [torch.as_tensor(gates.get(h, 1.0)).to(result) for h in range(heads)]
-        return result * (factor[0] if alone else torch.stack(factor)[:, None, None])
+        return result * _factors(gates, heads, result)[:, None, None] if gates else result
 
     def _next(self, heads: int) -> dict[int, Any]:
         """Count one more layer, and give the factors of its heads, which count from 0 here."""
         self.layer += 1
-        mine = {head: m for (layer, head), m in self.gates.items() if layer == self.layer}
-        if beyond := [h for h in mine if h > heads]:
+        mine = {head - 1: m for (layer, head), m in self.gates.items() if layer == self.layer}
+        if beyond := [h + 1 for h in mine if h >= heads]:
             raise ValueError(
                 f"there is no head {(self.layer, beyond[0])}: attention layer {self.layer} of "
                 f"{type(self.module).__name__} has {heads} heads"
             )
-        return {h - 1: m for h, m in mine.items()}
+        return mine
 
     def _keeps(self, examples: int, heads: int, tokens: int) -> bool:
         """Whether this layer's attention is kept; refuses, before it is there, what is too much."""
@@ -250,3 +246,8 @@ def _is_tokens(value) -> bool:
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors are views of the same numbers."""
     return a.numel() == b.numel() and a.data_ptr() == b.data_ptr()
+
+
+def _factors(gates, heads: int, like: torch.Tensor) -> torch.Tensor:
+    """What each head is multiplied by, 1 if nothing is given."""
+    return torch.stack([torch.as_tensor(gates.get(h, 1.0)).to(like) for h in range(heads)])
