@@ -81,17 +81,15 @@ def one_by_one(
     >>> one_by_one(lambda gone: {(1, 1): 1.0, (1, 2): 3.0 - 3 * len(gone), (1, 3): 2.0}, (3,))
     [(1, 1), (1, 2)]
     """
-    names, gone = all_heads(heads), []
+    left, gone = all_heads(heads), []
     if not callable(score):
         raise ValueError(f"score must be a function of the heads that are gone; got {score!r}")
-    while left := [head for head in names if head not in gone]:
-        free = [h for h in left if sum(h[0] == other[0] for other in left) > 1]
-        if not free:
-            break
+    while free := [h for h in left if sum(h[0] == other[0] for other in left) > 1]:
         scores = _checked(score(list(gone)))
         if missing := set(free) - set(scores):
             raise ValueError(f"scores must be of all heads; score({gone}) has none of {missing}")
         gone.append(min(free, key=lambda head: (scores[head], head)))
+        left.remove(gone[-1])
     return gone
 
 
@@ -240,23 +238,23 @@ def check_outputs(outputs, counts) -> Float[Array, "examples paths"]:
     return outputs
 
 
-def check_labels(y, outputs) -> Float[np.ndarray, "examples"]:
-    """Labels ±1, one for each row of `outputs`, or a ValueError."""
+def check_data(outputs, y, heads) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """(H₁, …, H_L), the outputs `[P, Π]`, and labels ±1, `[P]`, or a ValueError."""
+    counts = _checks.head_counts("heads", heads)
+    outputs = np.asarray(check_outputs(outputs, counts))
     y = np.asarray(_checks.array("y", y, "examples"))
     if len(y) != len(outputs):
         raise ValueError(f"y must hold one label per row of outputs, {len(outputs)}; got {len(y)}")
     _checks.signs("y", y)
-    return y
+    return counts, outputs, y
 
 
 def _accuracies(outputs, y, heads, sets, ablation) -> Float[np.ndarray, "sets"]:
     """The accuracy after pruning each set of heads; rescaling changes no sign."""
-    counts = _checks.head_counts("heads", heads)
+    counts, outputs, y = check_data(outputs, y, heads)
     _checks.choice("ablation", ablation, ("zero", "mean"))
     survive = [surviving(counts, pruned) for pruned in sets]
     # the shape matters where there are no sets
-    survive = np.array(survive, float).reshape(len(sets), math.prod(counts))
-    outputs = np.asarray(check_outputs(outputs, counts))
-    y = check_labels(y, outputs)
+    survive = np.array(survive, float).reshape(len(sets), outputs.shape[1])
     left = (1 - survive) @ outputs.mean(axis=0) if ablation == "mean" else 0.0
     return np.mean(np.sign(outputs @ survive.T + left) == y[:, None], axis=0)

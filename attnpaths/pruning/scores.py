@@ -21,7 +21,7 @@ from attnpaths.problem import Problem
 from attnpaths.pruning.heads import (
     Head,
     all_heads,
-    check_labels,
+    check_data,
     check_outputs,
     order_by_score,
     surviving,
@@ -72,7 +72,7 @@ def head_scores(
             )
         size = size * sizes
     scores, total = {}, float(size.sum())
-    for head, on in _through(counts, ways.residual).items():
+    for head, on in _through(ways).items():
         # either: all pairs but those of which neither goes through the head
         counted = size[on][:, on].sum() if pairs == "both" else total - size[~on][:, ~on].sum()
         scores[head] = float(counted)
@@ -143,11 +143,10 @@ def gradient_importance(
     >>> gradient_importance([[1.0, 2.0]], [1.0], heads=(2,), gone=[(1, 1)])
     {(1, 1): 0.0, (1, 2): 4.0}
     """
-    counts = _checks.head_counts("heads", heads)
-    outputs = np.asarray(check_outputs(outputs, counts)) * surviving(counts, gone)
-    y = check_labels(y, outputs)
+    counts, outputs, y = check_data(outputs, y, heads)
+    outputs = outputs * surviving(counts, gone)
     slope = 2 * (outputs.sum(axis=1) - y)
-    through = np.array([outputs @ on for on in _through(counts).values()])
+    through = np.array([outputs @ on for on in _through(Ways(counts)).values()])
     scores = np.abs(slope * through).mean(axis=1)
     if _checks.flag("by_layer", by_layer):
         layer = np.repeat(np.arange(len(counts)), counts)
@@ -166,7 +165,7 @@ def head_sizes(outputs: ArrayLike, heads: Sequence[int]) -> dict[Head, float]:
     """
     counts = _checks.head_counts("heads", heads)
     outputs = np.asarray(check_outputs(outputs, counts))
-    added = np.array([outputs @ on for on in _through(counts).values()])
+    added = np.array([outputs @ on for on in _through(Ways(counts)).values()])
     return _named(counts, np.sqrt(np.mean(added**2, axis=1)))
 
 
@@ -180,8 +179,7 @@ def attention_focus(attention: Sequence[ArrayLike]) -> dict[Head, float]:
     >>> attention_focus([np.array([[np.eye(2), np.full((2, 2), 0.5)]])])
     {(1, 1): 0.6931471805599453, (1, 2): 0.0}
     """
-    given = enumerate(_checks.layers("attention", attention))
-    layers = [_checks.attention(f"attention[{i}]", omega) for i, omega in given]
+    layers = _checks.by_layer("attention", attention, _checks.attention)
     focus = [
         math.log(o.shape[2]) + jnp.sum(jnp.where(o > 0, o * jnp.log(o), 0.0), axis=2).mean((0, 2))
         for o in layers
@@ -213,12 +211,10 @@ def theory_outputs(theory: Theory, xi: ArrayLike) -> Float[Array, "examples path
     return found.reshape(len(xi), paths, *theory.y.shape[1:])
 
 
-def _through(
-    counts, residual: bool | Sequence[bool] = False
-) -> dict[Head, Bool[np.ndarray, "paths"]]:
+def _through(ways: Ways) -> dict[Head, Bool[np.ndarray, "paths"]]:
     """Which paths go through each head."""
-    names = np.array(paths.paths(counts, residual=residual))
-    return {(layer, h): names[:, layer - 1] == h for layer, h in all_heads(counts)}
+    names = np.array(paths.paths(ways.heads, residual=ways.residual))
+    return {(layer, h): names[:, layer - 1] == h for layer, h in all_heads(ways.heads)}
 
 
 def _named(counts, scores) -> dict[Head, float]:

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 
 from attnpaths import _checks
-from attnpaths.pruning.heads import Head, all_heads, check_labels, check_outputs
+from attnpaths.pruning.heads import Head, all_heads, check_data
 
 _MOST = 20
 
@@ -38,8 +38,7 @@ def subset_accuracies(
             f"heads must be at most {_MOST} in all, for 2^{_MOST} subsets; got {sum(counts)}: "
             "score single heads with each_head, or orders with curve"
         )
-    outputs = np.asarray(check_outputs(outputs, counts))
-    y = check_labels(y, outputs)
+    _, outputs, y = check_data(outputs, y, counts)
     left = outputs.mean(axis=0) if ablation == "mean" else np.zeros(outputs.shape[1])
     # what is kept changes from its stand-in to itself
     cube = ((outputs - left) * y[:, None]).reshape(len(y), *counts)
