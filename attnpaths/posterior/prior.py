@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnpaths.network.ways import Ways
+from attnpaths.network.ways import Heads, Ways
 from attnpaths.theory.factors import Factors, assemble
 
 # wider Gaussian vectors, whose lengths are χ, only take memory
@@ -62,7 +62,7 @@ class Level(NamedTuple):
         return jnp.asarray(self.width - self.chis, dtype=float)
 
 
-def levels(heads: tuple[int, ...] | Ways, widths: tuple[int, ...]) -> list[Level]:
+def levels(heads: Heads, widths: tuple[int, ...]) -> list[Level]:
     """The factors B_{L+1}, …, B_1.
 
     >>> [level[:2] for level in levels((2, 2), (3, 3, 3))]
@@ -79,14 +79,12 @@ def levels(heads: tuple[int, ...] | Ways, widths: tuple[int, ...]) -> list[Level
     return result
 
 
-def size(heads: tuple[int, ...] | Ways, widths: tuple[int, ...]) -> int:
+def size(heads: Heads, widths: tuple[int, ...]) -> int:
     """How many coordinates there are."""
     return sum(len(level.chis) + len(level.gaussian[0]) for level in levels(heads, widths))
 
 
-def factors(
-    z: Float[Array, " size"], heads: tuple[int, ...] | Ways, widths: tuple[int, ...]
-) -> Factors:
+def factors(z: Float[Array, " size"], heads: Heads, widths: tuple[int, ...]) -> Factors:
     """The factors B_{L+1}, …, B_1 that coordinates stand for."""
     result = []
     for level, diagonal, others in _split(z, heads, widths):
@@ -98,9 +96,7 @@ def factors(
     return tuple(result)
 
 
-def log_prior(
-    z: Float[Array, " size"], heads: tuple[int, ...] | Ways, widths: tuple[int, ...]
-) -> Float[Array, ""]:
+def log_prior(z: Float[Array, " size"], heads: Heads, widths: tuple[int, ...]) -> Float[Array, ""]:
     """The logarithm of the prior density of the coordinates, up to a constant."""
     total = jnp.zeros(())
     for level, diagonal, others in _split(z, heads, widths):
@@ -110,9 +106,7 @@ def log_prior(
     return total
 
 
-def draw(
-    key: Array, heads: tuple[int, ...] | Ways, widths: tuple[int, ...]
-) -> Float[Array, " size"]:
+def draw(key: Array, heads: Heads, widths: tuple[int, ...]) -> Float[Array, " size"]:
     """Coordinates drawn from the prior, exactly."""
     layout = levels(heads, widths)
     squares, normals = (_by_gamma if max(widths) > _VECTORS else _by_vectors)(key, layout)

@@ -87,14 +87,13 @@ def _complete(keys, factors, problem: Problem, *, widths):
     def one(key_and_factors):
         key, B = key_and_factors
         normal = _normal(key, sizes)
-        frame = _haar(next(normal))
+        frame = _haar(next(normal), jnp.zeros((0, widths[-1])))
         a = math.sqrt(widths[-1]) * (B[0] @ frame)
         V = []
         each = zip(reversed(ways.heads), B[1:], below, reversed(others[:-1]), strict=True)
         for h, b, level, own in each:
-            kept = frame if level.fixed else None
-            lower = _haar(next(normal), kept)
-            lower = lower if kept is None else jnp.concatenate([kept, lower])
+            kept = frame[: level.fixed]
+            lower = jnp.concatenate([kept, _haar(next(normal), kept)])
             width = lower.shape[1]
             wanted = math.sqrt(width) * (b[level.fixed :] @ lower).reshape(h, -1, width)
             free = jnp.sqrt(own) * next(normal)
@@ -120,14 +119,13 @@ def _normal(key, shapes):
     return (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
-def _haar(normal, kept=None):
+def _haar(normal, kept):
     """Orthonormal rows `[rows, N]`, uniform among all such, from Gaussian columns `[N, rows]`.
 
     They are orthogonal to the rows that are `kept`.
     """
-    if kept is not None:
-        # twice, against rounding
-        for _ in range(2):
-            normal = normal - kept.T @ (kept @ normal)
+    # twice, against rounding
+    for _ in range(2):
+        normal = normal - kept.T @ (kept @ normal)
     basis, upper = jnp.linalg.qr(normal)
     return (basis * jnp.sign(jnp.diag(upper))[None]).T

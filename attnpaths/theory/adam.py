@@ -83,14 +83,8 @@ def _parts(U, problem: Problem, stored, width):
     """Entropy and energy of the levels U⁽¹⁾, …, U⁽ᴸ⁺¹⁾, symmetrised."""
     U = [(u + u.T) / 2 for u in U]
     K = problem.prior_variance * jnp.tensordot(U[0], stored, 2)
-    return action.paper_action(
-        U,
-        K,
-        problem.y,
-        width=width,
-        temperature=problem.temperature,
-        prior_variance=problem.prior_variance,
-    )
+    setting = {"temperature": problem.temperature, "prior_variance": problem.prior_variance}
+    return action.paper_action(U, K, problem.y, width=width, **setting)
 
 
 def _start(problem: Problem):

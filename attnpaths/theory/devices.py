@@ -87,17 +87,12 @@ def _gather(found: dict[int, Any], owner: dict[int, int]) -> dict[int, Any]:
     # not needed, and slow to import, where there is one process
     from jax.experimental import multihost_utils
 
-    items = sorted(owner)
-    structure = jax.tree.structure(next(iter(found.values())))
-    flat = {item: jax.tree.leaves(answer) for item, answer in found.items()}
-    whole = []
-    for number, leaf in enumerate(next(iter(flat.values()))):
-        table = np.zeros((len(items), *leaf.shape), leaf.dtype)
-        for row, item in enumerate(items):
-            if item in flat:
-                table[row] = flat[item][number]
-        whole.append(multihost_utils.process_allgather(table))
+    blank = jax.tree.map(np.zeros_like, next(iter(found.values())))
+    mine = [found.get(item, blank) for item in sorted(owner)]
+    table = jax.tree.map(lambda *leaves: np.stack(leaves), *mine)
+    whole = multihost_utils.process_allgather(table)
+    places = {item: (owner[item], row) for row, item in enumerate(sorted(owner))}
     return {
-        item: jax.tree.unflatten(structure, [jnp.asarray(t[owner[item], row]) for t in whole])
-        for row, item in enumerate(items)
+        item: jax.tree.map(lambda leaf, at=at: jnp.asarray(leaf[at]), whole)
+        for item, at in places.items()
     }

@@ -20,12 +20,12 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from attnpaths.network.ways import Ways
+from attnpaths.network.ways import Heads, Ways
 
 Factors = tuple[Float[Array, "_ _"], ...]
 
 
-def level_sizes(heads: tuple[int, ...] | Ways) -> list[int]:
+def level_sizes(heads: Heads) -> list[int]:
     """The numbers of partial paths |Π_ℓ|, from the last level L+1 (one) to the first (all).
 
     >>> level_sizes((2, 3))
@@ -34,12 +34,12 @@ def level_sizes(heads: tuple[int, ...] | Ways) -> list[int]:
     return [rows for rows, _ in Ways.of(heads).levels]
 
 
-def unknowns(heads: tuple[int, ...] | Ways) -> int:
+def unknowns(heads: Heads) -> int:
     """How many independent numbers the factors B_ℓ hold."""
     return ranges(heads)[-1][1]
 
 
-def triangular(theta: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
+def triangular(theta: Float[Array, " unknowns"], heads: Heads) -> Factors:
     """The factors B_{L+1}, …, B_1 that unknowns stand for; zeros stand for identities.
 
     Each level's unknowns are the logarithms of the diagonal of B_ℓ, then the entries below it,
@@ -58,16 +58,11 @@ def triangular(theta: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) 
 
 def _directions(step: Float[Array, " unknowns"], ways: Ways) -> Factors:
     """The triangular matrices of which a step has the diagonals and what is below them."""
-    found, start = [], 0
-    padded = jnp.append(step, 0.0)
-    for size, fixed in ways.levels:
+    found, padded = [], jnp.append(step, 0.0)
+    for (size, fixed), (start, end) in zip(ways.levels, ranges(ways), strict=True):
+        place, own = np.full((size, size), len(step)), np.arange(fixed, size)
         row, column = _below(size, fixed)
-        place = np.full((size, size), len(step))
-        own = np.arange(fixed, size)
-        place[own, own] = start + own - fixed
-        start += len(own)
-        place[row, column] = start + np.arange(len(row))
-        start += len(row)
+        place[np.append(own, row), np.append(own, column)] = np.arange(start, end)
         found.append(padded[place])
     return tuple(found)
 
@@ -78,7 +73,7 @@ def _below(size: int, fixed: int) -> tuple[np.ndarray, np.ndarray]:
     return row[row >= fixed], column[row >= fixed]
 
 
-def move(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
+def move(B: Factors, step: Float[Array, " unknowns"], heads: Heads) -> Factors:
     """Multiply every factor by the triangular matrix that `step` stands for.
 
     Steps are thus measured relative to where one is, U → A(1 + X)(1 + X)ᵀAᵀ, so that strongly
@@ -108,7 +103,7 @@ def entropies(B: Factors, ways: Ways | None = None) -> Float[Array, " levels"]:
     return jnp.stack(terms)
 
 
-def gp_limit(heads: tuple[int, ...] | Ways, amplitude: ArrayLike = 1.0) -> Factors:
+def gp_limit(heads: Heads, amplitude: ArrayLike = 1.0) -> Factors:
     """The factors B_ℓ = I of the GP limit, or with all of U smaller by amplitude^{2(L+1)}."""
     ways = Ways.of(heads)
     last, *others = (jnp.eye(n) for n in level_sizes(ways))
@@ -124,9 +119,7 @@ def pairs(A: Float[Array, "paths paths"]) -> Float[Array, " pairs"]:
     return (A @ A.T)[np.tril_indices(len(A))]
 
 
-def in_steps(
-    B: Factors, slopes: Factors, heads: tuple[int, ...] | Ways
-) -> Float[Array, " unknowns"]:
+def in_steps(B: Factors, slopes: Factors, heads: Heads) -> Float[Array, " unknowns"]:
     """The gradient in the `step` of `move`, at no step, from that in the factors."""
     found = []
     for b, slope, (size, fixed) in zip(B, slopes, Ways.of(heads).levels, strict=True):
@@ -136,12 +129,12 @@ def in_steps(
     return jnp.concatenate(found)
 
 
-def towards(B: Factors, step: Float[Array, " unknowns"], heads: tuple[int, ...] | Ways) -> Factors:
+def towards(B: Factors, step: Float[Array, " unknowns"], heads: Heads) -> Factors:
     """How the factors move along a small step of `move`."""
     return tuple(b @ x for b, x in zip(B, _directions(step, Ways.of(heads)), strict=True))
 
 
-def ranges(heads: tuple[int, ...] | Ways) -> list[tuple[int, int]]:
+def ranges(heads: Heads) -> list[tuple[int, int]]:
     """Where the unknowns of every level start and end.
 
     >>> ranges((2, 3))
@@ -153,7 +146,7 @@ def ranges(heads: tuple[int, ...] | Ways) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
-def logarithms(heads: tuple[int, ...] | Ways) -> Float[Array, " unknowns"]:
+def logarithms(heads: Heads) -> Float[Array, " unknowns"]:
     """1 where an unknown is the logarithm of what it multiplies by, 0 where it is added."""
     sizes = [(n - fixed, len(_below(n, fixed)[0])) for n, fixed in Ways.of(heads).levels]
     return jnp.asarray(np.concatenate([np.repeat([1.0, 0.0], size) for size in sizes]))

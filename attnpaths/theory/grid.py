@@ -14,7 +14,7 @@ from attnpaths import _checks, _extras, _files, _html
 from attnpaths.problem import Problem
 from attnpaths.theory import devices
 from attnpaths.theory.factors import Factors
-from attnpaths.theory.solution import OWN, Theory, warn_unless_converged
+from attnpaths.theory.solution import OWN, Theory, own_parts, warn_unless_converged
 from attnpaths.theory.solver import Near, minimum, prepare
 
 
@@ -83,13 +83,9 @@ class Sweep(Theory):
         shape = self.action.shape
         # NumPy refuses what is out of range, where JAX takes the nearest
         picked = np.arange(self.action.size).reshape(shape)[index]
-        own = {
-            name: jax.tree.map(
-                lambda leaf: leaf.reshape(-1, *leaf.shape[len(shape) :])[picked],
-                getattr(self, name),
-            )
-            for name in OWN
-        }
+        own = jax.tree.map(
+            lambda leaf: leaf.reshape(-1, *leaf.shape[len(shape) :])[picked], own_parts(self)
+        )
         temperature = self.temperature.reshape(-1)[picked]
         problem = dataclasses.replace(self.problem, temperature=temperature)
         if picked.ndim == 0:
@@ -120,14 +116,12 @@ class Sweep(Theory):
             return np.asarray(array).reshape(shape + np.shape(array)[self.action.ndim :])
 
         single = [name for name in OWN if name not in ("U", "levels", "width")]
-        return xarray.Dataset(
-            {"U": ((*axes, "path", "other_path"), on_grid(self.U))}
-            | {name: (axes, on_grid(getattr(self, name))) for name in single},
-            coords=dict(zip(axes, map(list, self._axes), strict=True))
-            | {"path": names, "other_path": names},
-            attrs={"heads": list(self.heads), "examples": len(self.y)}
-            | {"prior_variance": np.asarray(self.prior_variance).tolist()},
-        )
+        found: dict[str, Any] = {name: (axes, on_grid(getattr(self, name))) for name in single}
+        found["U"] = ((*axes, "path", "other_path"), on_grid(self.U))
+        coords = dict(zip(axes, map(list, self._axes), strict=True))
+        attrs = {"heads": list(self.heads), "examples": len(self.y)}
+        attrs["prior_variance"] = np.asarray(self.prior_variance).tolist()
+        return xarray.Dataset(found, coords | {"path": names, "other_path": names}, attrs)
 
 
 def load(path: str | os.PathLike) -> Theory | Sweep:
@@ -180,7 +174,7 @@ def sweep(
     progress = _checks.flag("progress", progress)
     setting = {"temperature": min(temperatures), "prior_variance": prior_variance}
     problem = Problem.of(xi, y, heads=heads, residual=residual, **setting)
-    points, entries = len(widths) * len(temperatures), (problem.ways.paths * problem.ways.readouts)
+    points, entries = len(widths) * len(temperatures), problem.ways.paths * problem.ways.readouts
     _checks.memory(
         # U and the levels above it, kept by column and then as one grid
         32 * points * entries**2,
@@ -191,10 +185,8 @@ def sweep(
     descending = sorted(range(len(temperatures)), key=lambda j: -temperatures[j])
 
     def work(share, report, move):
-        mine = move((problem, data, limit))
-        return _follow(
-            *mine, widths=widths, temperatures=[temperatures[j] for j in share], report=report
-        )
+        mine, values = move((problem, data, limit)), [temperatures[j] for j in share]
+        return _follow(*mine, widths=widths, temperatures=values, report=report)
 
     # slow to import, and only needed here
     from tqdm.auto import tqdm
@@ -223,15 +215,14 @@ def _follow(problem, data, limit, widths, temperatures, report) -> list[dict]:
         temperature = jnp.asarray(value, jnp.float64)
         problem = dataclasses.replace(problem, temperature=temperature)
         data = data._replace(temperature=temperature)
-        near, ends, loads = widest, [], []
-        column = {}
+        near, ends, loads, column = widest, [], [], {}
         for i in descending:
             loads.append(np.log1p(len(problem.y) / widths[i]))
             if len(ends) > 1:
                 near = near._replace(point=_ahead(ends[-2].point, ends[-1].point, *loads[-3:]))
             width = jnp.asarray(widths[i], jnp.float64)
             theory, end = minimum(problem, width, data, spectrum, near)
-            column[i] = {name: getattr(theory, name) for name in OWN}
+            column[i] = own_parts(theory)
             near = Near(end.point, end.hessian, jnp.array(False))
             ends.append(end)
             report()

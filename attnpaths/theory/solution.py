@@ -6,6 +6,7 @@ grid of them in one with leading axes.
 
 import dataclasses
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -148,6 +149,11 @@ def entropy_of(B: Factors, shares: Float[Array, " levels"], problem: Problem) ->
     free = jnp.asarray([float(rows - fixed) for rows, fixed in ways.levels])
     variances = ways.variances(problem.prior_variance)[:0:-1]
     return jnp.sum(shares * (entropies(B, ways) - free * jnp.log(variances)))
+
+
+def own_parts(theory: Theory) -> dict[str, Any]:
+    """What belongs to a solution, or to a grid of them, without the problem."""
+    return {name: getattr(theory, name) for name in OWN}
 
 
 def spelled(width) -> str:
