@@ -293,20 +293,12 @@ def row_count(examples: int, paths: int, dim: int) -> int:
 def _fits(examples: int, paths: int, dim: int, outputs: int) -> None:
     rows = row_count(examples, paths, dim)
     stored = rows**2 * paths**2 if kernels.stores(rows, paths, outputs) else 0
-    kept = stored or 4 * rows * paths * dim * outputs**2
-    _checks.memory(
-        # with the order parameter, its levels and factors, and their derivatives
-        8
-        * (
-            kept
-            + 8 * (rows * outputs) ** 2
-            + 3 * examples * paths * dim
-            + examples**2
-            + 12 * (paths * outputs) ** 2
-        ),
-        f"a theory of {examples} examples and {paths} paths",
-        "use fewer examples or paths",
-    )
+    numbers = stored or 4 * rows * paths * dim * outputs**2
+    numbers += 3 * examples * paths * dim + examples**2 + 8 * (rows * outputs) ** 2
+    # the order parameter, its levels and factors, and their derivatives
+    numbers += 12 * (paths * outputs) ** 2
+    what = f"a theory of {examples} examples and {paths} paths"
+    _checks.memory(8 * numbers, what, "use fewer examples or paths")
 
 
 def _look_at(y) -> None:

@@ -135,7 +135,10 @@ class Plan:
     @property
     def theory_heads(self) -> tuple[int, ...]:
         """What the theory takes as `heads=`: how many are followed in each block."""
-        return tuple(min(len(block), self.sampled or len(block)) for block in self.members)
+        if self.kept is not None:
+            return tuple(map(len, self.kept))
+        counts = (sum(self.heads[n - self.first] for n in span) for span in self.spans)
+        return tuple(min(count, self.sampled or count) for count in counts)
 
     @property
     def theory_residual(self) -> tuple[bool, ...]:
