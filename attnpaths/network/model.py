@@ -11,15 +11,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from attnpaths import _checks
+from attnpaths.network import attention
 from attnpaths.network.attended import Attended
-from attnpaths.network.attention import (
-    check_attention,
-    check_size,
-    itself,
-    layer_attention,
-    map_examples,
-    path_weights,
-)
 from attnpaths.network.ways import Ways
 from attnpaths.network.weights import Weights, check, path_outputs, ways_of
 
@@ -116,7 +109,7 @@ class Network:
         [[0.5, 0.5], [0.5, 0.5]]
         """
         x = self.check_input(x)
-        check_attention(len(x) * sum(self.head_counts), x.shape[1])
+        attention.check_attention(len(x) * sum(self.head_counts), x.shape[1])
         return _checks.representable(_attention(self, x))
 
     def features(self, x: ArrayLike) -> Float[Array, "examples paths dim"]:
@@ -131,10 +124,10 @@ class Network:
         (5, 4, 3)
         """
         x = self.check_input(x)
-        check_size(self.paths, x.shape)
+        attention.check_size(self.paths, x.shape)
         # one example at a time, and of the last layer what is read
         whole = self.head_counts if self.readout == "mean" else self.head_counts[:-1]
-        check_attention(max(whole, default=0), x.shape[1])
+        attention.check_attention(max(whole, default=0), x.shape[1])
         return _checks.representable(_features(self, x))
 
     def apply(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples *outputs"]:
@@ -150,7 +143,7 @@ class Network:
         (5,)
         """
         weights, x = self.check_weights(weights), self.check_input(x)
-        check_attention(max(self.head_counts), x.shape[1])
+        attention.check_attention(max(self.head_counts), x.shape[1])
         return _checks.representable(_apply(self, weights, x))
 
     def apply_paths(self, weights: Weights, x: ArrayLike) -> Float[Array, "examples *outputs"]:
@@ -216,9 +209,10 @@ jax.tree_util.register_pytree_with_keys(
 @jax.jit
 def _attention(network, x):
     def example(tokens):
-        return tuple(layer_attention(layer, tokens) for layer in network.heads)
+        return tuple(attention.layer_attention(layer, tokens) for layer in network.heads)
 
-    return map_examples(example, x, max(network.head_counts) * x.shape[1] * max(x.shape[1:]))
+    numbers = max(network.head_counts) * x.shape[1] * max(x.shape[1:])
+    return attention.map_examples(example, x, numbers)
 
 
 @jax.jit
@@ -228,15 +222,15 @@ def _features(network, x):
 
     def example(x):
         if network.readout == "mean":
-            read = layer_attention(last, x).mean(axis=2)
+            read = attention.layer_attention(last, x).mean(axis=2)
         else:
-            read = layer_attention(last, x, at=network.readout)[:, :, 0]
-        omega = (layer_attention(layer, x) for layer in reversed(lower))
-        taken = itself(tokens, network.readout)[:, 0]
-        return path_weights(omega, read, network.residual, taken) @ x
+            read = attention.layer_attention(last, x, at=network.readout)[:, :, 0]
+        omega = (attention.layer_attention(layer, x) for layer in reversed(lower))
+        taken = attention.itself(tokens, network.readout)[:, 0]
+        return attention.path_weights(omega, read, network.residual, taken) @ x
 
     heads, paths = max(network.head_counts), network.paths
-    return map_examples(example, x, max(heads * tokens * max(tokens, dim), paths * dim))
+    return attention.map_examples(example, x, max(heads * tokens * max(tokens, dim), paths * dim))
 
 
 @jax.jit
@@ -244,7 +238,7 @@ def _apply(network, weights, x):
     def example(tokens):
         state = tokens @ weights.V0.T / math.sqrt(weights.V0.shape[1])
         for layer, values, skip in zip(network.heads, weights.V, network.residual, strict=True):
-            attended = jnp.einsum("hst,sn->htn", layer_attention(layer, tokens), state)
+            attended = jnp.einsum("hst,sn->htn", attention.layer_attention(layer, tokens), state)
             added = jnp.einsum("hmn,htn->tm", values, attended)
             added = added / math.sqrt(values.shape[2] * values.shape[0])
             state = state + added if skip else added
@@ -252,4 +246,4 @@ def _apply(network, weights, x):
         return token @ weights.a.T / math.sqrt(weights.a.shape[-1])
 
     largest = max(*x.shape[1:], *weights.widths)
-    return map_examples(example, x, max(network.head_counts) * x.shape[1] * largest)
+    return attention.map_examples(example, x, max(network.head_counts) * x.shape[1] * largest)

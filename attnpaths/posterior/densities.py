@@ -15,14 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from attnpaths.network import weights
 from attnpaths.network.ways import Ways
-from attnpaths.network.weights import (
-    empirical_order_parameter,
-    flat_readouts,
-    in_units,
-    shapes,
-    unpack,
-)
 from attnpaths.posterior import prior
 from attnpaths.problem import Problem, reduce_rows
 from attnpaths.theory import energies
@@ -111,13 +105,13 @@ class AllWeights:
     def __call__(self, data: tuple[Array, Array], z: Float[Array, " size"]) -> Float[Array, ""]:
         """‖f − Y‖²/(2𝒯) + ‖z‖²/2; a gradient costs one product with ξ and one with ξᵀ."""
         features, y = data
-        gap = features @ flat_readouts(unpack(z, self.shapes), self.ways) - y
+        gap = features @ weights.flat_readouts(weights.unpack(z, self.shapes), self.ways) - y
         return (jnp.sum(gap**2) + jnp.sum(z**2)) / 2
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of V⁰, of V in every layer, and of a."""
-        return shapes(self.ways, self.widths, self.dim)
+        return weights.shapes(self.ways, self.widths, self.dim)
 
     @property
     def size(self) -> int:
@@ -145,8 +139,8 @@ class AllWeights:
         variances = self.ways.variances(prior_variance)
 
         def one(flat):
-            weights = in_units(unpack(flat, self.shapes), variances)
-            return weights, empirical_order_parameter(weights, self.ways.residual)
+            drawn = weights.in_units(weights.unpack(flat, self.shapes), variances)
+            return drawn, weights.empirical_order_parameter(drawn, self.ways.residual)
 
         return jax.vmap(jax.vmap(one))(z)
 
