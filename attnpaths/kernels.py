@@ -92,13 +92,11 @@ def path_kernels(xi_a: ArrayLike, xi_b: ArrayLike | None = None) -> Float[Array,
     (2, 2, 5, 5)
     """
     xi_a, xi_b = _pair(xi_a, xi_b)
-    _checks.memory(
-        8 * xi_a.shape[1] ** 2 * xi_a.shape[0] * xi_b.shape[0],
-        f"the kernels of {xi_a.shape[1]}² pairs of paths between {xi_a.shape[0]} and "
-        f"{xi_b.shape[0]} examples",
-        "use kernels.total_kernel, which never stores them, or fewer examples",
-    )
-    found = jnp.einsum("api,bqi->pqab", xi_a, xi_b) / xi_a.shape[-1]
+    (a, paths, dim), b = xi_a.shape, len(xi_b)
+    what = f"the kernels of {paths}² pairs of paths between {a} and {b} examples"
+    remedy = "use kernels.total_kernel, which never stores them, or fewer examples"
+    _checks.memory(8 * paths**2 * a * b, what, remedy)
+    found = jnp.einsum("api,bqi->pqab", xi_a, xi_b) / dim
     return _checks.representable(found, "xi_a and xi_b")
 
 
@@ -207,11 +205,8 @@ def total_kernel(
 def mixed_kernel(U, xi_a, xi_b, prior_variance, scale=None) -> Float[Array, "ac bc"]:
     """`total_kernel` without its checks, but for its size."""
     a, b, outputs = len(xi_a), len(xi_b), len(U) // xi_a.shape[1]
-    _checks.memory(
-        8 * a * b * outputs**2,
-        f"a kernel between {a:,} examples of xi_a and {b:,} of xi_b",
-        "take fewer examples at a time",
-    )
+    what = f"a kernel between {a:,} examples of xi_a and {b:,} of xi_b"
+    _checks.memory(8 * a * b * outputs**2, what, "take fewer examples at a time")
     return combine(U, *(_scaled(xi, prior_variance, scale) for xi in (xi_a, xi_b)))
 
 

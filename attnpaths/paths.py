@@ -36,11 +36,8 @@ def paths(
         )
     ways = Ways(counts, _checks.skips(residual, len(counts)))
     number = math.prod(ways.counts[layer - 1 :])
-    _checks.memory(
-        (56 + 8 * len(counts)) * number,
-        f"a list of the {number:,} paths of heads={counts}",
-        "take fewer layers or heads",
-    )
+    what = f"a list of the {number:,} paths of heads={counts}"
+    _checks.memory((56 + 8 * len(counts)) * number, what, "take fewer layers or heads")
     each = zip(counts[layer - 1 :], ways.residual[layer - 1 :], strict=True)
     return list(itertools.product(*(range(1 - skip, h + 1) for h, skip in each)))
 

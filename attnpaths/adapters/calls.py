@@ -127,13 +127,11 @@ class Watch(TorchFunctionMode):
         if not self.keep:
             return False
         layers = max(self.layers, self.layer) + 1 - self.first
-        _checks.memory(
-            # with the copy that goes along the paths
-            16 * max(layers, 0) * examples * heads * tokens**2,
-            f"the attention of {layers} layers of {heads} heads, in {examples:,} examples of "
-            f"{tokens:,} tokens,",
-            "take fewer or shorter examples or, in analyse, a window of the last layers",
-        )
+        what = f"the attention of {layers} layers of {heads} heads, in {examples:,} examples of "
+        what += f"{tokens:,} tokens,"
+        remedy = "take fewer or shorter examples or, in analyse, a window of the last layers"
+        # with the copy that goes along the paths
+        _checks.memory(16 * max(layers, 0) * examples * heads * tokens**2, what, remedy)
         if self.layer >= self.first:
             return True
         self.keep(Call(torch.empty(examples, heads, 0, 0), None, None))

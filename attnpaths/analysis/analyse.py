@@ -100,11 +100,9 @@ def analyse(
 
     def planned(heads: Sequence[int], dim: int) -> Plan:
         plan = Plan.of(heads, outputs=outputs, **wanted)
-        _checks.memory(
-            plan.bytes(len(y), dim, outputs),
-            f"the theory of {len(y)} examples along {plan.paths:,} paths",
-            "take fewer examples, layers or blocks",
-        )
+        what = f"the theory of {len(y)} examples along {plan.paths:,} paths"
+        needed = plan.bytes(len(y), dim, outputs)
+        _checks.memory(needed, what, "take fewer examples, layers or blocks")
         return plan
 
     heads, dim = declared(model)

@@ -66,21 +66,16 @@ def check_size(paths: int, shape: tuple[int, ...]) -> None:
     """Refuse features of more paths than memory holds; `shape` is that of x, `[P, T, D]`."""
     examples, tokens, dim = shape
     # the blocks of examples and their union, and the path weights of one example
-    _checks.memory(
-        16 * paths * (examples * dim + tokens),
-        f"the features of {examples:,} examples along {paths:,} paths",
-        "take fewer examples, layers or heads",
-    )
+    needed = 16 * paths * (examples * dim + tokens)
+    what = f"the features of {examples:,} examples along {paths:,} paths"
+    _checks.memory(needed, what, "take fewer examples, layers or heads")
 
 
 def check_attention(maps: int, tokens: int) -> None:
     """Refuse so many matrices Ω `[T, T]` at once that memory does not hold them."""
+    what = f"attention between the {tokens:,} tokens of x, {maps:,} matrices at once,"
     # with what they are the softmax of
-    _checks.memory(
-        16 * maps * tokens**2,
-        f"attention between the {tokens:,} tokens of x, {maps:,} matrices at once,",
-        "take fewer tokens, examples or heads",
-    )
+    _checks.memory(16 * maps * tokens**2, what, "take fewer tokens, examples or heads")
 
 
 def map_examples(function: Callable, x: Float[Array, "examples tokens dim"], numbers: int):

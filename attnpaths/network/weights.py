@@ -70,12 +70,9 @@ class Weights:
         ways = Ways(heads, outputs=outputs)
         sizes = shapes(ways, widths, dim)
         count = sum(map(math.prod, sizes))
-        _checks.memory(
-            # the bits, the numbers, and the matrices cut out of them
-            4 * 8 * count,
-            f"{count:,} weights of width {width}",
-            "take a smaller width, or fewer heads; the theory takes any width",
-        )
+        remedy = "take a smaller width, or fewer heads; the theory takes any width"
+        # the bits, the numbers, and the matrices cut out of them
+        _checks.memory(4 * 8 * count, f"{count:,} weights of width {width}", remedy)
         return _draw(key, ways.variances(variance), count, sizes)
 
 
@@ -163,9 +160,8 @@ def empirical_order_parameter(
     weights = check(weights)
     ways = ways_of(weights, residual)
     count = ways.paths * ways.readouts
-    _checks.memory(
-        16 * count**2, f"the order parameter of {count:,} paths", "take fewer layers or heads"
-    )
+    what = f"the order parameter of {count:,} paths"
+    _checks.memory(16 * count**2, what, "take fewer layers or heads")
     v_eff = along_paths(weights, ways.residual)
     return v_eff @ v_eff.T / v_eff.shape[1]
 

@@ -57,11 +57,9 @@ def complete_weights(posterior: Posterior, *, seed: int) -> Weights:
     chains, samples = posterior.draws.shape[:2]
     ways, widths, dim = posterior.problem.ways, posterior.widths, posterior.xi.shape[2]
     size = sum(map(math.prod, shapes(ways, widths, dim)))
-    _checks.memory(
-        2 * 8 * chains * samples * size,
-        f"{chains} × {samples} networks of {size} weights",
-        "thin the posterior first, as in posterior.thin(10)",
-    )
+    what = f"{chains} × {samples} networks of {size} weights"
+    remedy = "thin the posterior first, as in posterior.thin(10)"
+    _checks.memory(16 * chains * samples * size, what, remedy)
     keys = jax.random.split(key, chains * samples)
     flat = jax.tree.map(lambda b: b.reshape(-1, *b.shape[2:]), posterior.factors)
     weights = _complete(keys, flat, posterior.problem, widths=widths)

@@ -66,9 +66,9 @@ def shapley_values(accuracies: ArrayLike, heads: Sequence[int]) -> dict[Head, fl
     """
     values, names = _subsets(accuracies, heads)
     n = len(names)
-    sizes = np.indices((2,) * (n - 1)).sum(axis=0) if n > 1 else np.zeros(())
+    sizes = np.indices((2,) * (n - 1)).sum(axis=0)
     weights = [math.factorial(s) * math.factorial(n - s - 1) / math.factorial(n) for s in range(n)]
-    weights = np.array(weights)[sizes.astype(int)]
+    weights = np.array(weights)[sizes]
     gains = (weights * (values.take(1, axis) - values.take(0, axis)) for axis in range(n))
     return {head: float(gain.sum().round(12)) for head, gain in zip(names, gains, strict=True)}
 

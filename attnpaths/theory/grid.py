@@ -175,12 +175,9 @@ def sweep(
     setting = {"temperature": min(temperatures), "prior_variance": prior_variance}
     problem = Problem.of(xi, y, heads=heads, residual=residual, **setting)
     points, entries = len(widths) * len(temperatures), problem.ways.paths * problem.ways.readouts
-    _checks.memory(
-        # U and the levels above it, kept by column and then as one grid
-        32 * points * entries**2,
-        f"a grid of {len(widths)} widths and {len(temperatures)} temperatures",
-        "use fewer of them",
-    )
+    what = f"a grid of {len(widths)} widths and {len(temperatures)} temperatures"
+    # U and the levels above it, kept by column and then as one grid
+    _checks.memory(32 * points * entries**2, what, "use fewer of them")
     data, *limit = prepare(problem)
     descending = sorted(range(len(temperatures)), key=lambda j: -temperatures[j])
 

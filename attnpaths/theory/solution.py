@@ -18,10 +18,6 @@ from attnpaths import _checks, _html, kernels
 from attnpaths.problem import OfProblem, Problem, graded_rows
 from attnpaths.theory.factors import Factors, assemble, entropies
 
-#: What belongs to each solution by itself; the problem may be shared by many.
-OWN = "U levels action energy entropy gradient_norm converged iterations evaluations".split()
-OWN += ["hessian_products", "starts", "width"]
-
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -149,6 +145,10 @@ def entropy_of(B: Factors, shares: Float[Array, " levels"], problem: Problem) ->
     free = jnp.asarray([float(rows - fixed) for rows, fixed in ways.levels])
     variances = ways.variances(problem.prior_variance)[:0:-1]
     return jnp.sum(shares * (entropies(B, ways) - free * jnp.log(variances)))
+
+
+#: What belongs to each solution by itself; the problem may be shared by many.
+OWN = [field.name for field in dataclasses.fields(Theory) if field.name != "problem"]
 
 
 def own_parts(theory: Theory) -> dict[str, Any]:
