@@ -38,8 +38,7 @@ class Choice:
     @property
     def best(self) -> tuple[int, int]:
         """Where in the grid the largest value is."""
-        i, j = np.unravel_index(np.argmax(self.values), np.shape(self.values))
-        return int(i), int(j)
+        return divmod(int(np.argmax(self.values)), len(self.temperatures))
 
 
 def size(problem: Problem) -> float:
@@ -61,14 +60,32 @@ def warn_if_faint(problem: Problem, temperature: float) -> None:
 
 
 def choose(problem: Problem, by: str, width, temperature, folds: int, seed: int, bar: bool):
-    """The best of a small grid, where what is given stays."""
+    """How each of a small grid does, where what is given stays."""
     widths = WIDTHS if width is None else (width,)
     scale = size(problem)
     temperatures = tuple(scale * t for t in TEMPERATURES)
     temperatures = temperatures if temperature is None else (temperature,)
     if by == "evidence":
-        return _by_evidence(problem, widths, temperatures, bar)
-    return _by_folds(problem, widths, temperatures, folds, seed, bar)
+        if len(widths) > 1 or not math.isfinite(widths[0]):
+            raise ValueError(
+                'choose="evidence" needs a finite width: at the saddle point the evidence always '
+                'prefers the narrowest; give `width`, or choose="cross-validation"'
+            )
+        values = np.asarray(log_evidence(_grid(problem, widths, temperatures, bar)))
+        return Choice("evidence", widths, temperatures, values, None)
+    y = np.asarray(problem.y)
+    kinds = y if y.ndim == 1 else y.argmax(axis=1)
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[np.argsort(kinds[order], kind="stable")]
+    errors, right = np.zeros((2, len(widths), len(temperatures)))
+    for fold in range(folds):
+        out = order[fold::folds]
+        kept = np.setdiff1d(order, out)
+        part = dataclasses.replace(problem, xi=problem.xi[kept], y=problem.y[kept])
+        mean = np.asarray(_grid(part, widths, temperatures, bar).predict(problem.xi[out]).mean)
+        errors += np.sum((mean - y[out]) ** 2, axis=tuple(range(2, mean.ndim)))
+        right += np.sum(hits(mean, y[out]), axis=-1)
+    return Choice("cross-validation", widths, temperatures, -errors / y.size, right / len(y))
 
 
 def log_evidence(solution: theory.Theory) -> Float[jax.Array, "..."]:
@@ -90,32 +107,6 @@ def log_evidence(solution: theory.Theory) -> Float[jax.Array, "..."]:
     prior = theory.gp_limit(**arguments).entropy
     labels = math.log(2 * math.pi) * solution.problem.y.size
     return -(solution.width * (solution.action - prior) + labels) / 2
-
-
-def _by_evidence(problem, widths, temperatures, bar) -> Choice:
-    if len(widths) > 1 or not math.isfinite(widths[0]):
-        raise ValueError(
-            'choose="evidence" needs a finite width: at the saddle point the evidence always '
-            'prefers the narrowest; give `width`, or choose="cross-validation"'
-        )
-    grid = _grid(problem, widths, temperatures, bar)
-    return Choice("evidence", widths, temperatures, np.asarray(log_evidence(grid)), None)
-
-
-def _by_folds(problem, widths, temperatures, folds, seed, bar) -> Choice:
-    y = np.asarray(problem.y)
-    kinds = y if y.ndim == 1 else y.argmax(axis=1)
-    order = np.random.default_rng(seed).permutation(len(y))
-    order = order[np.argsort(kinds[order], kind="stable")]
-    errors, right = np.zeros((2, len(widths), len(temperatures)))
-    for fold in range(folds):
-        out = order[fold::folds]
-        kept = np.setdiff1d(order, out)
-        part = dataclasses.replace(problem, xi=problem.xi[kept], y=problem.y[kept])
-        mean = np.asarray(_grid(part, widths, temperatures, bar).predict(problem.xi[out]).mean)
-        errors += np.sum((mean - y[out]) ** 2, axis=tuple(range(2, mean.ndim)))
-        right += np.sum(hits(mean, y[out]), axis=-1)
-    return Choice("cross-validation", widths, temperatures, -errors / y.size, right / len(y))
 
 
 def _grid(problem: Problem, widths, temperatures, bar) -> theory.Sweep:

@@ -175,19 +175,17 @@ class Posterior(OfProblem):
         chains, samples = self.draws.shape[:2]
         if samples < _FEWEST:
             return (f"{samples} draws per chain are too few to judge",)
-        found = []
-        if not np.max(self.rhat) <= _LARGEST_RHAT:
-            found.append(f"R-hat is {float(np.max(self.rhat)):.3f} (more than {_LARGEST_RHAT})")
-        for name, ess in (("bulk", self.ess_bulk), ("tail", self.ess_tail)):
-            if not np.min(ess) >= _FEWEST_PER_CHAIN * chains:
-                found.append(
-                    f"only {float(np.min(ess)):.0f} effective draws ({name}; fewer than "
-                    f"{_FEWEST_PER_CHAIN} per chain)"
-                )
+        found, rhat, bfmi = [], float(np.max(self.rhat)), float(np.min(self.bfmi))
+        if not rhat <= _LARGEST_RHAT:
+            found.append(f"R-hat is {rhat:.3f} (more than {_LARGEST_RHAT})")
+        for name, each in (("bulk", self.ess_bulk), ("tail", self.ess_tail)):
+            if not (ess := float(np.min(each))) >= _FEWEST_PER_CHAIN * chains:
+                why = f"{name}; fewer than {_FEWEST_PER_CHAIN} per chain"
+                found.append(f"only {ess:.0f} effective draws ({why})")
         if count := int(self.divergences.sum()):
             found.append(f"{count} divergent {'trajectory' if count == 1 else 'trajectories'}")
-        if not np.min(self.bfmi) >= _LOWEST_BFMI:
-            found.append(f"BFMI is {float(np.min(self.bfmi)):.2f} (less than {_LOWEST_BFMI})")
+        if not bfmi >= _LOWEST_BFMI:
+            found.append(f"BFMI is {bfmi:.2f} (less than {_LOWEST_BFMI})")
         return tuple(found)
 
     def predict(self, xi: ArrayLike) -> PosteriorPrediction:

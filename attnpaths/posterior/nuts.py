@@ -121,9 +121,8 @@ def run(
 
     def one_block(chain):
         warming = done[chain] < warmup
-        every = 1 if warming else thinning
-        left = warmup - done[chain] if warming else (total - done[chain]) // thinning
-        count = int(min(left, pace[warming], block))
+        every, end = (1, warmup) if warming else (thinning, total)
+        count = int(min((end - done[chain]) // every, pace[warming], block))
         began = time.perf_counter()
         state, row = advance(states[chain], copies[used[chain]], every, count)
         # copies: a view would keep the whole block alive

@@ -46,32 +46,29 @@ _URLS = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion_mnist": f"{_GITHUB}/zalandoresearch/fashion-mnist/master/data/fashion/",
 }
-_X, _Y = "images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"
+
+
+def _sums(lines: str) -> dict[str, tuple[str, str]]:
+    """The two checksums of each file, from a line for each."""
+    return {file: (whole, inside) for file, whole, inside in map(str.split, lines.splitlines())}
+
+
 # MD5 of the files as they are published, and of what is inside, however packed: of an IDX file's
 # bytes, or of the names and pixels of all drawings, in order.
 _FILES = {
-    "omniglot": {
-        "images_background.zip": (
-            "68d2efa1b9178cc56df9314c21c6e718",
-            "10d4640ae97af6cd12aa8572743c0590",
-        ),
-        "images_evaluation.zip": (
-            "6b91aef0f799c5bb55b94e3f2daec811",
-            "5958937bd8cd11f66cc8ced82103b5bb",
-        ),
-    },
-    "mnist": {
-        f"train-{_X}": ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
-        f"train-{_Y}": ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
-        f"t10k-{_X}": ("9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"),
-        f"t10k-{_Y}": ("ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"),
-    },
-    "fashion_mnist": {
-        f"train-{_X}": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", "f4a8712d7a061bf5bd6d2ca38dc4d50a"),
-        f"train-{_Y}": ("25c81989df183df01b3e8a0aad5dffbe", "9018921c3c673c538a1fc5bad174d6f9"),
-        f"t10k-{_X}": ("bef4ecab320f06d8554ea6380940ec79", "8181f5470baa50b63fa0f6fddb340f0a"),
-        f"t10k-{_Y}": ("bb300cfdad3c16e7a12a480ee83cd310", "15d484375f8d13e6eb1aabb0c3f46965"),
-    },
+    "omniglot": _sums("""\
+images_background.zip 68d2efa1b9178cc56df9314c21c6e718 10d4640ae97af6cd12aa8572743c0590
+images_evaluation.zip 6b91aef0f799c5bb55b94e3f2daec811 5958937bd8cd11f66cc8ced82103b5bb"""),
+    "mnist": _sums("""\
+train-images-idx3-ubyte.gz f68b3c2dcbeaaa9fbdd348bbdeb94873 6bbc9ace898e44ae57da46a324031adb
+train-labels-idx1-ubyte.gz d53e105ee54ea40749a09fcbcd1e9432 a25bea736e30d166cdddb491f175f624
+t10k-images-idx3-ubyte.gz 9fb629c4189551a2d022fa330f9573f3 2646ac647ad5339dbf082846283269ea
+t10k-labels-idx1-ubyte.gz ec29112dd5afa0611ce80d1b7f02629c 27ae3e4e09519cfbb04c329615203637"""),
+    "fashion_mnist": _sums("""\
+train-images-idx3-ubyte.gz 8d4fb7e6c68d591d4c3dfef9ec88bf0d f4a8712d7a061bf5bd6d2ca38dc4d50a
+train-labels-idx1-ubyte.gz 25c81989df183df01b3e8a0aad5dffbe 9018921c3c673c538a1fc5bad174d6f9
+t10k-images-idx3-ubyte.gz bef4ecab320f06d8554ea6380940ec79 8181f5470baa50b63fa0f6fddb340f0a
+t10k-labels-idx1-ubyte.gz bb300cfdad3c16e7a12a480ee83cd310 15d484375f8d13e6eb1aabb0c3f46965"""),
 }
 # No file of them unpacks to more bytes, and no drawing takes more.
 _LARGEST, _LARGEST_DRAWING = 16 + 60_000 * 28**2, 2**16

@@ -63,11 +63,9 @@ def share_out(
     errors = [error for future in futures if (error := future.exception()) is not None]
     for error in sorted(errors, key=lambda error: isinstance(error, _Stopped)):
         raise error
-    found = {
-        item: answer
-        for device, future in zip(mine, futures, strict=True)
-        for item, answer in zip(shares[device], future.result(), strict=True)
-    }
+    found = {}
+    for device, future in zip(mine, futures, strict=True):
+        found |= zip(shares[device], future.result(), strict=True)
     if jax.process_count() == 1:
         return found
     return _gather(found, {i: d.process_index for d, share in shares.items() for i in share})

@@ -193,12 +193,8 @@ def sweep(
     columns = [columns[j] for j in sorted(columns)]
     own = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *columns)
     grid = jnp.broadcast_to(jnp.asarray(temperatures)[None], (len(widths), len(temperatures)))
-    result = Sweep(
-        **own,
-        problem=dataclasses.replace(problem, temperature=grid),
-        widths=tuple(widths),
-        temperatures=tuple(temperatures),
-    )
+    problem = dataclasses.replace(problem, temperature=grid)
+    result = Sweep(**own, problem=problem, widths=tuple(widths), temperatures=tuple(temperatures))
     warn_unless_converged(result)
     return result
 
