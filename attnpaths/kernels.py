@@ -302,10 +302,7 @@ def regress(
         _regress(U, train, y, xi[i : i + step], temperature, prior_variance, scale, many)
         for i in range(0, len(xi), step)
     ]
-    if len(parts) == 1:
-        return parts[0]
-    axis = U.ndim - 2
-    return jax.tree.map(lambda *each: jnp.concatenate(each, axis=axis), *parts)
+    return jax.tree.map(lambda *each: jnp.concatenate(each, axis=U.ndim - 2), *parts)
 
 
 @functools.partial(jax.jit, static_argnames="many")

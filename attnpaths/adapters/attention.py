@@ -117,7 +117,7 @@ def declared(module) -> tuple[tuple[int, ...] | None, int | None]:
 
 def _calls(module, inputs, options, first: int, layers: int) -> tuple[list[Call], Any]:
     """What is seen of every layer, from `first` on with its attention, and the module's output."""
-    check_module(module)
+    _checks.kind("module", module, nn.Module, "a torch.nn.Module")
     _check_inputs(inputs, options)
     if any(m.training and _dropout(m) > 0 for m in module.modules()):
         raise ValueError(
@@ -185,7 +185,7 @@ def gated_heads(module: nn.Module, gates: Mapping[Head, Any]) -> Iterator[nn.Mod
     >>> bool(torch.allclose(twice, 2 * layer(x, x, x)[0], atol=1e-6))
     True
     """
-    check_module(module)
+    _checks.kind("module", module, nn.Module, "a torch.nn.Module")
     if not isinstance(gates, Mapping):
         raise ValueError(f"gates must map (layer, head) to a factor; got {type(gates).__name__}")
     named = {_head(head): factor for head, factor in gates.items()}
@@ -225,11 +225,6 @@ def _head(head) -> Head:
     return int(head[0]), int(head[1])
 
 
-def check_module(module) -> None:
-    """Refuse what is no module."""
-    _checks.kind("module", module, nn.Module, "a torch.nn.Module")
-
-
 def _check_inputs(inputs, options) -> None:
     """Refuse what no tensor is in, such as texts, on which a model would fail anywhere."""
     given = [dict(each) if isinstance(each, Mapping) else each for each in (inputs, options)]
@@ -244,7 +239,7 @@ def _check_inputs(inputs, options) -> None:
 
 def multihead(module: nn.Module) -> list[nn.MultiheadAttention]:
     """The attention layers of a module, or a ValueError that says how else to bring them."""
-    check_module(module)
+    _checks.kind("module", module, nn.Module, "a torch.nn.Module")
     found = _multiheads(module)
     if not found:
         raise ValueError(

@@ -44,7 +44,7 @@ class Layer:
         for name, named in axes.items():
             given = getattr(self, name)
             if given is not None or name in ("query", "key"):
-                object.__setattr__(self, name, plain(name, given, named))
+                vars(self)[name] = plain(name, given, named)
 
     @classmethod
     def from_linear(cls, query, key, value=None, output=None, *, heads: int, scale=None) -> "Layer":

@@ -86,8 +86,7 @@ class Plan:
                     "chosen heads say which layers are followed, and are not drawn: leave `layers` "
                     "and `sampled` out"
                 )
-            plans = _through(heads, skips, chosen, blocks)
-            return _largest(plans, outputs, most, len(heads))
+            return _largest(_through(heads, skips, chosen, blocks), outputs, most, len(heads))
         count = 0 if sampled is None else _checks.whole("sampled", sampled, least=1)
         whole = layers is None and blocks is None
         windows = [(first, len(heads)) for first in range(len(heads), 0, -1)]
@@ -103,9 +102,12 @@ class Plan:
     def drawn(self, rng: np.random.Generator) -> "Plan":
         """The same plan with other heads drawn, `sampled` of each block without replacement."""
         kept = []
-        for block, many in zip(self.meant, self.theory_heads, strict=True):
-            picked = np.sort(rng.choice(len(block), many, replace=False))
-            kept.append(tuple(block[i] for i in picked))
+        for span, many in zip(self.spans, self.theory_heads, strict=True):
+            ends = np.cumsum([0, *(self.heads[n - self.first] for n in span)])
+            picked = np.sort(rng.choice(int(ends[-1]), many, replace=False))
+            place = np.searchsorted(ends, picked, side="right") - 1
+            numbers = (picked - ends[place] + 1).tolist()
+            kept.append(tuple((span[i], h) for i, h in zip(place, numbers, strict=True)))
         return dataclasses.replace(self, kept=tuple(kept))
 
     @property
@@ -259,17 +261,15 @@ def _window(layers, count: int) -> tuple[int, int]:
 
 def _choices(blocks: int | None, residual: tuple[bool, ...]) -> list[int]:
     """In how many blocks so many layers may be put."""
-    count = len(residual)
-    if all(residual):
-        if blocks is None:
-            return list(range(1, count + 1))
+    count, passable = len(residual), all(residual)
+    if not passable and blocks not in (None, count):
+        raise ValueError(
+            "blocks pass layers by their skips, which not all layers have by `residual`; leave "
+            "`blocks` out"
+        )
+    if blocks is not None:
         return [_checks.whole("blocks", blocks, least=1, most=count)]
-    if blocks in (None, count):
-        return [count]
-    raise ValueError(
-        "blocks pass layers by their skips, which not all layers have by `residual`; leave "
-        "`blocks` out"
-    )
+    return list(range(1 if passable else count, count + 1))
 
 
 def _spelled(size: int) -> str:

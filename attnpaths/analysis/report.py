@@ -217,7 +217,7 @@ class Report:
 
 def attached(report: Report, source: Source) -> Report:
     """The same report, which knows the model that it came from."""
-    object.__setattr__(report, "_source", source)
+    vars(report)["_source"] = source
     return report
 
 

@@ -49,10 +49,8 @@ class Attended:
         examples, tokens, _ = x.shape
         readout = _readout(self.readout, examples, tokens)
         omega = _checks.by_layer("omega", self.omega, _checks.attention, (examples, tokens))
-        object.__setattr__(self, "omega", omega)
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "readout", readout)
-        object.__setattr__(self, "residual", _checks.skips(self.residual, len(omega)))
+        residual = _checks.skips(self.residual, len(omega))
+        vars(self).update(omega=omega, x=x, readout=readout, residual=residual)
 
     def __repr__(self):
         """Sizes only."""

@@ -46,9 +46,9 @@ class Network:
 
     def __post_init__(self):
         """Check the arguments and promote them."""
-        object.__setattr__(self, "heads", _checks.heads(self.heads))
-        object.__setattr__(self, "readout", _checks.readout(self.readout))
-        object.__setattr__(self, "residual", _checks.skips(self.residual, self.layers))
+        heads, readout = _checks.heads(self.heads), _checks.readout(self.readout)
+        residual = _checks.skips(self.residual, len(heads))
+        vars(self).update(heads=heads, readout=readout, residual=residual)
 
     def __repr__(self):
         """Sizes only: the heads themselves are too large to read."""
@@ -194,8 +194,7 @@ class Network:
 def _rebuilt(fixed, children) -> Network:
     """JAX rebuilds networks around its own stand-ins for arrays, hence unchecked."""
     network = object.__new__(Network)
-    for name, value in zip(("heads", "readout", "residual"), (*children, *fixed), strict=True):
-        object.__setattr__(network, name, value)
+    vars(network).update(zip(("heads", "readout", "residual"), (*children, *fixed), strict=True))
     return network
 
 

@@ -29,7 +29,7 @@ class Ways:
 
     def __post_init__(self):
         """No skips, unless told otherwise."""
-        object.__setattr__(self, "residual", self.residual or (False,) * len(self.heads))
+        vars(self)["residual"] = self.residual or (False,) * len(self.heads)
 
     @classmethod
     def of(cls, heads: "Heads") -> "Ways":

@@ -134,8 +134,7 @@ class Images:
         if len(labels) and not 0 <= labels[0] <= labels[-1] < classes:
             wanted = f"labels must be 0 to {classes - 1}, as there are {classes} names"
             raise ValueError(f"{wanted}; got {labels[0]} to {labels[-1]}")
-        object.__setattr__(self, "pixels", pixels)
-        object.__setattr__(self, "labels", labels)
+        vars(self).update(pixels=pixels, labels=labels)
 
     def __repr__(self):
         """Sizes only."""

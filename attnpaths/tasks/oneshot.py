@@ -57,14 +57,14 @@ class Sequences:
             raise ValueError(f"{wanted}; got {got}; `draw` makes them")
         if images.size and images.min() < 0:
             raise ValueError(f"images must be rows of a source, from 0 on; got {images.min()}")
-        object.__setattr__(self, "images", images)
+        vars(self)["images"] = images
         for name in ("signs", "y"):
             values = np.asarray(getattr(self, name))
             if values.shape != images.shape[:1]:
                 wanted = f"{name} must be one label for each of {len(images)} rows of images"
                 raise ValueError(f"{wanted}; got shape {values.shape}")
             _checks.signs(name, values)
-            object.__setattr__(self, name, values.astype(int))
+            vars(self)[name] = values.astype(int)
 
     def __repr__(self):
         """Sizes only."""

@@ -59,16 +59,14 @@ def fixed(images: Images, each: int | None):
     if (tests < 1).any():
         wanted = f"classes 0 and 1 of {images.source} must be whole, with more than {train} images"
         raise ValueError(f"{wanted}; got {images.counts[:2]}; take images.load({images.source!r})")
-    if each is not None and each > tests.min():
-        wanted = (
-            f"examples must be at most {2 * tests.min()}, as the authors' set of {images.source} "
-        )
-        wanted += f"has {tests.min()} sequences of one label"
+    most = tests.min()
+    if each is not None and each > most:
+        wanted = f"examples must be at most {2 * most}, as the authors' set of {images.source} has "
+        wanted += f"{most} sequences of one label"
         raise ValueError(f"{wanted}; got {2 * each}")
-    rows = []
-    starts = np.searchsorted(images.labels, [0, 1])
-    for start, shown, count in zip(starts, train, tests, strict=True):
-        i = np.arange(count if each is None else each)
-        rows.append(np.stack([starts[0] + i, starts[1] + i, start + shown + i], axis=1))
-    y = np.repeat([-1, 1], [len(part) for part in rows])
-    return np.concatenate(rows), np.full(len(y), -1), y
+    counts = tests if each is None else [each, each]
+    first, second = np.searchsorted(images.labels, [0, 1])
+    i = np.concatenate([np.arange(count) for count in counts])
+    own = np.repeat(np.add([first, second], train), counts)
+    rows = np.stack([first + i, second + i, own + i], axis=1)
+    return rows, np.full(len(rows), -1), np.repeat([-1, 1], counts)
