@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from attnpaths import _checks, theory
-from attnpaths.adapters.attention import declared
+from attnpaths.adapters.attention import called_heads, declared
 from attnpaths.analysis import choice
 from attnpaths.analysis.labels import targets
 from attnpaths.analysis.plan import Plan
@@ -107,7 +107,7 @@ def analyse(
 
     heads, dim = declared(model)
     dim = np.shape(given)[2] if _checks.axes_of(given) == 3 else dim
-    heads = heads or source.heads(inputs)
+    heads = heads or called_heads(model, inputs, options)
     plan = planned(heads, dim or 1)
     seen = source.record(inputs, plan, len(heads))
     if (called := tuple(layer.shape[1] for layer in seen.omega)) != heads:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from attnpaths import _checks
 from attnpaths.adapters import Recording
-from attnpaths.adapters.attention import called_heads, recorded
+from attnpaths.adapters.attention import recorded
 from attnpaths.analysis.plan import Plan
 from attnpaths.network import Network
 
@@ -30,10 +30,6 @@ class Source:
     options: Mapping[str, Any] | None
     readout: Any
     tokens: str
-
-    def heads(self, inputs) -> tuple[int, ...]:
-        """Run the model, and count the heads of every layer."""
-        return called_heads(self.model, inputs, self.options)
 
     def record(self, inputs, plan: Plan, layers: int) -> Recording:
         """Run the model, of so many layers, and keep its attention from the first of a plan on."""

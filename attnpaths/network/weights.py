@@ -83,11 +83,16 @@ def shapes(ways: Ways, widths: Sequence[int], dim: int) -> tuple[tuple[int, ...]
     return ((widths[0], dim), *layers, a)
 
 
-def unpack(flat: Float[Array, " size"], shapes: Sequence[tuple[int, ...]]) -> Weights:
-    """Weights of these `shapes` from all their entries, one after the other."""
+def cut(flat: Float[Array, " size"], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """Arrays of these `shapes` from all their entries, one after the other."""
     ends = list(itertools.accumulate(map(math.prod, shapes)))
     parts = zip(jnp.split(flat, ends[:-1]), shapes, strict=True)
-    V0, *V, a = (part.reshape(shape) for part, shape in parts)
+    return [part.reshape(shape) for part, shape in parts]
+
+
+def unpack(flat: Float[Array, " size"], shapes: Sequence[tuple[int, ...]]) -> Weights:
+    """Weights of these `shapes` from all their entries."""
+    V0, *V, a = cut(flat, shapes)
     return Weights(V0, tuple(V), a)
 
 

@@ -15,7 +15,6 @@ Conditioning is done on a draw from the prior, which is shifted until the equati
 """
 
 import functools
-import itertools
 import math
 
 import jax
@@ -23,7 +22,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 
 from attnpaths import _checks
-from attnpaths.network.weights import Weights, shapes
+from attnpaths.network.weights import Weights, cut, shapes
 from attnpaths.posterior import prior
 from attnpaths.posterior.draws import Posterior
 from attnpaths.problem import Problem, reduce_rows
@@ -84,7 +83,8 @@ def _complete(keys, factors, problem: Problem, *, widths):
 
     def one(key_and_factors):
         key, B = key_and_factors
-        normal = _normal(key, sizes)
+        # one call for all: each takes a second to compile
+        normal = iter(cut(jax.random.normal(key, (sum(map(math.prod, sizes)),)), sizes))
         frame = _haar(next(normal), jnp.zeros((0, widths[-1])))
         a = math.sqrt(widths[-1]) * (B[0] @ frame)
         V = []
@@ -108,13 +108,6 @@ def _complete(keys, factors, problem: Problem, *, widths):
         return Weights(V0, tuple(reversed(V)), a[0] if ways.outputs is None else a)
 
     return jax.lax.map(one, (keys, factors))
-
-
-def _normal(key, shapes):
-    """Standard normal arrays, from one call, since each takes a second to compile."""
-    ends = list(itertools.accumulate(map(math.prod, shapes)))
-    parts = jnp.split(jax.random.normal(key, (ends[-1],)), ends[:-1])
-    return (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
 def _haar(normal, kept):

@@ -49,11 +49,8 @@ def triangular(theta: Float[Array, " unknowns"], heads: Heads) -> Factors:
     Array([[1., 0.],
            [0., 1.]], dtype=float64)
     """
-    found = []
-    for x in _directions(theta, Ways.of(heads)):
-        diagonal = jnp.diag(x)
-        found.append(x + jnp.diag(jnp.exp(diagonal) - diagonal))
-    return tuple(found)
+    each = _directions(theta, Ways.of(heads))
+    return tuple(x + jnp.diag(jnp.exp(jnp.diag(x)) - jnp.diag(x)) for x in each)
 
 
 def _directions(step: Float[Array, " unknowns"], ways: Ways) -> Factors:
