@@ -90,8 +90,10 @@ def _complete(keys, factors, problem: Problem, *, widths):
         V = []
         each = zip(reversed(ways.heads), B[1:], below, reversed(others[:-1]), strict=True)
         for h, b, level, own in each:
-            kept = frame[: level.fixed]
-            lower = jnp.concatenate([kept, _haar(next(normal), kept)])
+            columns = next(normal)
+            # layers without a skip may have another width, and begin a frame of their own
+            kept = frame if level.fixed else jnp.zeros((0, len(columns)))
+            lower = jnp.concatenate([kept, _haar(columns, kept)])
             width = lower.shape[1]
             wanted = math.sqrt(width) * (b[level.fixed :] @ lower).reshape(h, -1, width)
             free = jnp.sqrt(own) * next(normal)
