@@ -24,6 +24,8 @@ export ALONE
 export JAX_PLATFORMS ?= cpu
 # XLA has threads of its own: a second pool, under its calls of LAPACK, makes both wait
 export OPENBLAS_NUM_THREADS ?= 1
+# every call takes fresh memory for its kernels: in large pages, where glibc can, it comes faster
+export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
 
 # Pages and tests compile many functions that they call a few times: quickly compiled is better here
 # than fast. What runs for long (studies, benchmarks) is compiled as ever.
@@ -55,7 +57,7 @@ data: $(INSTALLED)
 	bash .ci/data $(BIN)/python
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.run $(TABLES)
 
 hostile: $(INSTALLED)
 	$(BIN)/python -m benchmarks.hostile --again
