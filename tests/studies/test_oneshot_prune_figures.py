@@ -37,20 +37,29 @@ def test_means_are_over_networks_and_the_thin_lines_are_of_the_first_test():
 
 
 def test_rules_by_number_of_heads_gone(fits_the_page):
-    regrets = {name: RNG.uniform(0, 0.2, (6, 4)) for name in ("score", "random", "size")}
-    figure = prune_figures.rules_apart(regrets, active=1)
+    names, stops = ("score", "random", "size"), [(1, 6), (2, 6), (4, 6), (3, 9)]
+    regrets = {
+        heads: {name: RNG.uniform(0, 0.2, (networks, 4)) for name in names}
+        for heads, networks in ((6, 6), (9, 2))
+    }
+    figure = prune_figures.rules_apart(regrets, stops, active=1)
     fits_the_page(figure, ["score", "random", "size", "6 networks"])
-    assert [step.label for step in figure.layout.sliders[0].steps] == ["1", "2", "3", "4"]
-    for k, frame in enumerate(figure.frames):
-        expected = [100 * values[:, k].mean() for values in regrets.values()]
-        np.testing.assert_allclose(frame.data[1].x, expected, atol=1e-3)
-    # one scale for all stops, else the slider would move the axis and not the dots
+    labels = [step.label for step in figure.layout.sliders[0].steps]
+    assert labels == ["1 of 6", "2 of 6", "4 of 6", "3 of 9"]
+    shown = [[values[:, gone - 1] for values in regrets[heads].values()] for gone, heads in stops]
+    for expected, frame in zip(shown, figure.frames, strict=True):
+        means = [100 * values.mean() for values in expected]
+        np.testing.assert_allclose(frame.data[1].x, means, atol=1e-3)
+    # one scale for all stops, else a button would move the axis and not the dots
     ranges = {tuple(frame.layout.xaxis.range) for frame in figure.frames}
-    assert len(ranges) == 1 and ranges.pop()[1] > 100 * max(v.max() for v in regrets.values())
+    largest = max(values.max() for stop in shown for values in stop)
+    assert len(ranges) == 1 and ranges.pop()[1] > 100 * largest
 
 
 def test_one_network_is_enough_and_none_is_said(fits_the_page):
-    one = prune_figures.rules_apart({"score": [[0.01, 0.02]]})
+    none = {"score": np.zeros(0), "size": np.zeros(0)}
+    one = prune_figures.rules_apart({2: {"score": [[0.01, 0.02]]}, 4: none}, [(1, 2), (1, 4)])
     fits_the_page(one, ["1 networks"])
-    empty = prune_figures.rules_apart({"score": np.zeros(0), "size": np.zeros(0)})
+    assert [step.label for step in one.layout.sliders[0].steps] == ["1 of 2"]
+    empty = prune_figures.rules_apart({4: none}, [(1, 4)])
     fits_the_page(empty, ["No network"])

@@ -42,8 +42,8 @@ SHOWN = {
     "score, large": "fig-pruning-correlations",
     "two lowest": "fig-pruning-one",
     "a quarter": "fig-pruning-slider",
-    "a quarter, large": "fig-pruning-regret-large",
-    "identical": "fig-pruning-regret-large",
+    "a quarter, large": "fig-pruning-regret",
+    "identical": "fig-pruning-regret",
 }
 #: Panels that show the same of the same network again.
 ALSO = {"score": "Fig. 7a", "a quarter": "Fig. 7b"}

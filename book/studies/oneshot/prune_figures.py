@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jax.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from attnpaths.figures import with_slider
+from attnpaths.figures import with_choice
 from attnpaths.figures.style import ABOVE, ACCENT, NEUTRAL, OPPOSITE, named, rgba
 from book.studies.oneshot.comparisons import effects
 
@@ -96,33 +96,38 @@ def networks_without(
     )
 
 
-def rules_apart(regrets: Mapping[str, Numbers], *, active: int = 0) -> go.Figure:
-    """How far every rule stays below the best subset, `{rule: [S, K]}`, a slider over heads gone.
+def rules_apart(
+    regrets: Mapping[int, Mapping[str, Numbers]],
+    stops: Sequence[tuple[int, int]],
+    *,
+    active: int = 0,
+) -> go.Figure:
+    """How far every rule stays below the best subset, with buttons for how many heads are gone.
 
-    Column k is for k + 1 heads gone. A row is a rule, a dot a network; numbers are in points.
-    Without any network, or before there are some, the picture says so.
+    `regrets` has for each number of heads `{rule: [S, K]}`, where column k is for k + 1 heads gone;
+    `stops` are pairs, so many gone of so many. A row is a rule, a dot a network; numbers are in
+    points. Without any network, or before there are some, the picture says so.
 
-    >>> figure = rules_apart({"score": [[0.0, 0.02], [0.02, 0.04]]})
+    >>> figure = rules_apart({4: {"score": [[0.0, 0.02], [0.02, 0.04]]}}, [(1, 4), (2, 4)])
     >>> [frame.data[1].x.tolist() for frame in figure.frames]
     [[1.0], [3.0]]
     """
-    each = {rule: np.asarray(values, float) for rule, values in regrets.items()}
-    shapes = {values.shape for values in each.values()}
-    if (0,) in shapes:
+    each = {
+        (gone, heads): {
+            rule: np.asarray(values, float)[:, gone - 1] for rule, values in regrets[heads].items()
+        }
+        for gone, heads in stops
+        if all(np.size(values) for values in regrets[heads].values())
+    }
+    if not each:
         return none_yet()
-    ((_, most),) = shapes
-    reach = 100 * max(values.max() for values in each.values())
-    stops = {}
-    for k in range(most):
-        drawn = effects(
-            {rule: values[:, k] for rule, values in each.items()},
-            "points below the best choice",
-            scale=100.0,
-            digits=1,
-        )
-        drawn.update_xaxes(range=[-0.04 * reach, 1.04 * reach])
-        stops[f"{k + 1}"] = drawn.update_layout(height=120 + 19 * len(each))
-    return with_slider(stops, "heads gone", active)
+    reach = 100 * max(values.max() for rules in each.values() for values in rules.values())
+    drawn = {}
+    for (gone, heads), rules in each.items():
+        figure = effects(rules, "points below the best choice", scale=100.0, digits=1)
+        figure.update_xaxes(range=[-0.04 * reach, 1.04 * reach])
+        drawn[f"{gone} of {heads}"] = figure.update_layout(height=120 + 19 * len(rules))
+    return with_choice(drawn, "heads gone", active)
 
 
 def none_yet() -> go.Figure:
