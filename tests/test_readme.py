@@ -8,7 +8,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_gives_the_numbers_it_names():
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     (line,) = [line for line in code.splitlines() if ".accuracy(" in line]
     expression, comment = line.split("#")
     finite, limit = map(float, re.findall(r"0\.\d+", comment))
@@ -20,6 +20,14 @@ def test_the_example_gives_the_numbers_it_names():
     )
     scope["solved"] = gp
     assert float(eval(expression, scope)) == limit
+
+
+def test_the_example_of_a_model_runs():
+    _, code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    scope = {}
+    exec(code, scope)
+    assert list(scope["report"].heads().columns[:2]) == ["layer", "head"]
+    assert len(scope["report"].heads()) == 8
 
 
 def test_its_links_lead_somewhere():

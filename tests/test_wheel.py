@@ -94,7 +94,7 @@ def test_it_names_its_dependencies(wheel):
 def test_the_readme_s_example_runs_from_it_with_the_core_alone(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     code += (
         "\nimport attnpaths\nprint(attnpaths.__file__, solved.predict(test).accuracy(task.test.y))"
     )

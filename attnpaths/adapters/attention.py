@@ -119,6 +119,13 @@ def _calls(module, inputs, options, first: int, layers: int) -> tuple[list[Call]
     """What is seen of every layer, from `first` on with its attention, and the module's output."""
     _checks.kind("module", module, nn.Module, "a torch.nn.Module")
     _check_inputs(inputs, options)
+    if getattr(getattr(module, "config", None), "is_encoder_decoder", False) and any(
+        name.rpartition(".")[2] == "decoder" for name, _ in module.named_modules()
+    ):
+        raise ValueError(
+            f"{type(module).__name__} has a decoder that attends to what its encoder gives; paths "
+            "need self-attention, so give the encoder alone, model.get_encoder()"
+        )
     if any(m.training and _dropout(m) > 0 for m in module.modules()):
         raise ValueError(
             f"{type(module).__name__} is in training mode with dropout, so its attention is "
@@ -136,7 +143,7 @@ def _calls(module, inputs, options, first: int, layers: int) -> tuple[list[Call]
         raise ValueError(
             f"{type(module).__name__} ran, but called neither torch.nn.MultiheadAttention nor "
             "torch.nn.functional.scaled_dot_product_attention; give its attention matrices to "
-            "keys_first, or its weights as a list of Layer.from_linear(...)"
+            "adapters.keys_first, or its weights as a list of adapters.Layer.from_linear(...)"
         )
     return seen, output
 
@@ -221,14 +228,24 @@ def without_heads(module: nn.Module, heads: Iterable[Head]) -> Iterator[nn.Modul
 def _head(head) -> Head:
     """A name (layer, head) as two whole numbers, or a ValueError."""
     if np.shape(head) != (2,) or any(int(n) != n or n < 1 for n in head):
-        raise ValueError(f"a head is named (layer, head), both from 1; got {head!r}")
+        raise ValueError(
+            f"a head is named (layer, head), both from 1; got {head!r}; several are given as a "
+            "list, [(1, 1), (2, 3)]"
+        )
     return int(head[0]), int(head[1])
 
 
 def _check_inputs(inputs, options) -> None:
     """Refuse what no tensor is in, such as texts, on which a model would fail anywhere."""
     given = [dict(each) if isinstance(each, Mapping) else each for each in (inputs, options)]
-    if not any(isinstance(leaf, torch.Tensor) for leaf in jax.tree.leaves(given)):
+    tensors = [leaf for leaf in jax.tree.leaves(given) if isinstance(leaf, torch.Tensor)]
+    for tensor in tensors:
+        if bad := int(torch.isnan(tensor).sum()):
+            raise ValueError(
+                f"inputs must not hold NaN; {bad} of the {tensor.numel()} numbers of a tensor "
+                f"{list(tensor.shape)} are"
+            )
+    if not tensors:
         raise ValueError(
             "inputs must be a tensor, a tuple of arguments or a dictionary of named ones, with "
             f"tensors in it; got {type(inputs).__name__} without; texts go through a tokenizer "

@@ -117,9 +117,10 @@ def analyse(
     if dim is None and given is None:
         plan = planned(heads, seen_tokens(seen, plan.first, which).shape[2])
     if len(seen.omega[-1]) != len(y):
+        hint = "; a model of [tokens, examples, dim] has to be made with batch_first=True"
         raise ValueError(
-            f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}; a model "
-            "of [tokens, examples, dim] has to be made with batch_first=True"
+            f"labels must hold one label per example, {len(seen.omega[-1])}; got {len(y)}"
+            + hint * (len(y) == seen.omega[-1].shape[2])
         )
     xi = source.features(plan, seen, inputs, mask, given)
     skips = _checks.skips(residual, len(heads))

@@ -62,9 +62,10 @@ class Report:
         first, last = self.plan.first, self.plan.first + len(self.plan.heads) - 1
         which = f"layer {first}" if first == last else f"layers {first}–{last}"
         error = "" if self.error is None else f"error {self.error:.2f}, "
+        share = f"{self.share:.2f}" if self.share >= 0.005 else "< 0.01"
         return (
             f"Report({self.model}, {which} of {self.layers}, {self.plan.paths} paths, "
-            f"share {self.share:.2f}{self._within}, {error}N = {float(self.theory.width):g}, "
+            f"share {share}{self._within}, {error}N = {float(self.theory.width):g}, "
             f"𝒯 = {float(self.theory.temperature):.3g})"
         )
 
@@ -74,12 +75,14 @@ class Report:
         chosen = "as given" if self.choice is None else f"by {self.choice.by}"
         examples, _, dim = self.theory.xi.shape
         last = plan.first + len(plan.heads) - 1
-        followed = f"layers {plan.first} to {last} in {len(plan.blocks)} blocks: {plan.paths} paths"
+        blocks = len(plan.blocks)
+        followed = f"layer {last}" if plan.first == last else f"layers {plan.first} to {last}"
+        followed += f" in {blocks} block{'s' * (blocks > 1)}: {plan.paths} paths"
         if plan.kept is not None:
             how = "drawn" if plan.sampled else "chosen"
             followed += f" through {len(plan.head_names)} heads that were {how}"
         facts = {
-            "model": f"{self.model}, {self.layers} attention layers",
+            "model": f"{self.model}, {self.layers} attention layer{'s' * (self.layers > 1)}",
             "followed": followed,
             f"share of the prior variance{self._within}": f"{self.share:.3f}",
             "examples": f"{examples}, {self.tokens} tokens of dimension {dim}, read {self.readout}",
@@ -97,7 +100,7 @@ class Report:
             table[layer - plan.first, h - 1] = score
         rows = [f"layer {layer}" for layer in range(plan.first, last + 1)]
         columns = [f"head {h + 1}" for h in range(max(plan.heads))]
-        caption = "scores, of the largest (– for heads that are not followed)"
+        caption = "scores, relative to the largest (– for heads that are not followed)"
         shown = _html.table(table / np.nanmax(table), rows, columns, caption, missing="–")
         return _html.card("Report", facts, shown)
 
@@ -239,6 +242,8 @@ def load(path: str | os.PathLike, model: Any = None, readout: Any = None) -> Rep
     report = _files.load(path, (Report,), (Theory, Problem, Plan, Choice))
     if model is None:
         return report
+    if (name := type(model).__name__) != report.model:
+        raise ValueError(f"model must be the {report.model} that was analysed; got a {name}")
     if readout is None:
         readout = int(report.readout) if report.readout.lstrip("-").isdigit() else report.readout
     return attached(report, Source(model, None, readout, report.tokens))

@@ -213,3 +213,16 @@ def test_a_family_is_analysed_by_one_call(name, monkeypatch):
     read = MASK.sum(dim=1).numpy() - 1 if padded else (0 if name == "BERT" else -1)
     tokens = record_attention(model, inputs).tokens[1]
     np.testing.assert_allclose(report.theory.xi[:, 0], tokens[np.arange(EXAMPLES), read])
+
+
+def test_an_encoder_decoder_is_refused_whatever_the_lengths():
+    config = transformers.T5Config(
+        d_model=DIM, d_ff=16, d_kv=6, num_layers=1, num_heads=HEADS, vocab_size=20,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    model = transformers.T5Model(config).eval()
+    inputs = {"input_ids": ids(), "decoder_input_ids": ids()}
+    with pytest.raises(ValueError, match=r"T5Model has a decoder .*; .* model\.get_encoder\(\)"):
+        record_attention(model, inputs)
+    alone = record_attention(model.get_encoder(), ids())
+    assert len(alone.omega) == 1 and alone.omega[0].shape[1] == HEADS

@@ -237,6 +237,22 @@ def test_a_report_is_kept_without_its_model(report, tmp_path):
         report.predict(new, tokens=np.ones((*new.shape[:2], 2)))
 
 
+def test_a_report_knows_its_model_and_inputs_are_numbers(tmp_path, report):
+    report.save(tmp_path / "it.npz")
+    with pytest.raises(ValueError, match=r"must be the TransformerEncoder that was .*; got a Own"):
+        analysis.load(tmp_path / "it.npz", Own())
+    holed = X.clone()
+    holed[0, 1, 2] = torch.nan
+    message = rf"must not hold NaN; 1 of the {X.numel()} numbers of a tensor \[{EXAMPLES}, "
+    with pytest.raises(ValueError, match=message):
+        report.predict(holed)
+
+
+def test_a_small_share_is_not_said_to_be_nothing(report):
+    assert "share < 0.01" in repr(dataclasses.replace(report, share=0.003))
+    assert "share 0.50" in repr(dataclasses.replace(report, share=0.5))
+
+
 def test_classes_become_outputs_that_add_up_to_zero(monkeypatch):
     assert targets([0, 1, 1])[1].tolist() == [-1, 1, 1]
     kind, y = targets([0, 2, 1])

@@ -128,6 +128,6 @@ def spoken(judged: Mapping[str, Mapping[str, bool]], guides: Mapping[str, Sequen
     rest = f", and never {'; '.join(none)}" if none and some else ""
     return (
         f"By the rule the paper's score {'succeeds' if done else 'does not succeed'}: it is a "
-        f"guide in {useful} of {count} makes of network, and better than with shuffled labels in "
+        f"guide in {useful} of {count} kinds of network, and better than with shuffled labels in "
         f"{labels}. Of all guesses, guides are, by the number of makes: {named}{rest}."
     )

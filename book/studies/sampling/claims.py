@@ -173,8 +173,7 @@ def _hours(see):
     cores = see.sampling.provenance(runs[0])["cores"]
     text = f"{len(seconds)} runs on {cores} cores, the longest {longest / 60:.0f} minutes, "
     kept = [see.sampling[run]["chains"] * see.sampling[run]["samples"] for run in runs]
-    text += f"together {sum(seconds.values()) / HOUR:.1f} hours; {min(kept)} to {max(kept)} draws, "
-    text += (
-        "where the paper has 1000; those of images are of the order parameter, not of all weights"
-    )
+    text += f"together {sum(seconds.values()) / HOUR:.1f} hours; "
+    text += f"{min(kept)} to {max(kept)} draws of all weights, where the paper has 1000; "
+    text += "those of images are of the order parameter"
     return bound(longest, 12 * HOUR), text
