@@ -286,18 +286,22 @@ SAMPLED = START | {"seed": "paper"}
 
 @pytest.mark.parametrize("width", [10, 100])
 def test_the_exact_posterior_is_that_of_the_library(browser, site, width):
-    """Against `sample_order_parameter`, as the study of sampling keeps it."""
+    """Against `sample_order_parameter`, as the study of sampling keeps it.
+
+    By chance one seed in some hundreds is four errors away in one of ten entries, but not two.
+    """
     visit(browser, site)
-    options = {"widths": [width], "draws": 800, "seed": secrets.randbits(31)}
-    print(options)
-    (found,) = ask(browser, {"kind": "exact", "setting": SAMPLED, "options": options})[:-1]
     wanted = studies.read("sampling")["parts"][f"exact, N = {width}"]
     U, error = (np.asarray(wanted[key])[LOWER] for key in ("U", "U_mcse"))
-    assert max(found["error"]) < 0.05 * max(found["u"])
-    off = np.abs(np.array(found["u"]) - U) / np.hypot(found["error"], error)
-    assert off.max() < 4
-    accuracy = abs(found["accuracy"] - wanted["accuracy"])
-    assert accuracy < 0.01
+    off = []
+    while len(off) < 2 and not (off and off[-1] < 4):
+        options = {"widths": [width], "draws": 800, "seed": secrets.randbits(31)}
+        print(options)
+        (found,) = ask(browser, {"kind": "exact", "setting": SAMPLED, "options": options})[:-1]
+        assert max(found["error"]) < 0.05 * max(found["u"])
+        off.append(np.max(np.abs(np.array(found["u"]) - U) / np.hypot(found["error"], error)))
+        assert abs(found["accuracy"] - wanted["accuracy"]) < 0.01
+    assert off[-1] < 4, off
 
 
 def effective(series):
