@@ -53,10 +53,13 @@ def call():
 before, seconds = status("VmRSS"), []
 for _ in range(2):
     start = time.perf_counter()
-    found = jax.block_until_ready([each.U for each in (points := call())])
+    points = call()
+    found = jax.block_until_ready([each.U for each in points])
     seconds.append(time.perf_counter() - start)
+    if seconds[-1] > 120:
+        break
 print(json.dumps({
-    "first": seconds[0], "seconds": seconds[1], "mebibytes": status("VmHWM") - before,
+    "first": seconds[0], "seconds": seconds[-1], "mebibytes": status("VmHWM") - before,
     "evaluations": sum(int(each.evaluations) for each in points),
     "converged": all(bool(each.converged) for each in points),
     "U": np.asarray(found).ravel().tolist(),
@@ -91,6 +94,9 @@ def unpack(folder):
         )
     with tarfile.open(fileobj=io.BytesIO(run.stdout)) as archive:
         archive.extractall(folder, filter="data")
+    # what the first version needed and this one does not
+    install = ["install", "--quiet", "--no-deps", "--target", str(folder), "threadpoolctl"]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
 
 
 def measure(code, case, arrays):
@@ -138,8 +144,8 @@ def report():
     head = ["", "first version", "now", "ratio", "ratio per evaluation", "peak memory, first"]
     return (
         f"**Beside the first version** (commit {FIRST}, on the same problems in one run; compiling "
-        "not counted in times; the last column is the largest difference of an entry of U, "
-        "relative to the largest entry)\n\n" + table([*head, "now", "difference"], rows)
+        "not counted in times below two minutes; the last column is the largest difference of an "
+        "entry of U, relative to the largest entry)\n\n" + table([*head, "now", "difference"], rows)
     )
 
 
