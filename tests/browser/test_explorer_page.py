@@ -288,20 +288,21 @@ SAMPLED = START | {"seed": "paper"}
 def test_the_exact_posterior_is_that_of_the_library(browser, site, width):
     """Against `sample_order_parameter`, as the study of sampling keeps it.
 
-    By chance one seed in some hundreds is four errors away in one of ten entries, but not two.
+    A seed may be four errors away by chance in one of ten entries; another must then be within 3.
     """
     visit(browser, site)
     wanted = studies.read("sampling")["parts"][f"exact, N = {width}"]
     U, error = (np.asarray(wanted[key])[LOWER] for key in ("U", "U_mcse"))
-    off = []
-    while len(off) < 2 and not (off and off[-1] < 4):
+    for limit in (4, 3):
         options = {"widths": [width], "draws": 800, "seed": secrets.randbits(31)}
         print(options)
         (found,) = ask(browser, {"kind": "exact", "setting": SAMPLED, "options": options})[:-1]
         assert max(found["error"]) < 0.05 * max(found["u"])
-        off.append(np.max(np.abs(np.array(found["u"]) - U) / np.hypot(found["error"], error)))
         assert abs(found["accuracy"] - wanted["accuracy"]) < 0.01
-    assert off[-1] < 4, off
+        off = np.abs(np.array(found["u"]) - U) / np.hypot(found["error"], error)
+        if off.max() < limit:
+            break
+    assert off.max() < limit
 
 
 def effective(series):
