@@ -122,7 +122,7 @@ def test_gradient_and_hessian_against_finite_differences(heads):
     differences = [(slope(h * d) - slope(-h * d)) / (2 * h) for d in directions]
     compiled = jax.jit(action.hessian, static_argnums=5)
     whole = compiled(B, jnp.array(True), found, data, width, heads)
-    product = jax.jit(jax.vmap(action.hessian_product(B, data, width, heads)))
+    product = jax.jit(jax.vmap(action.hessian_product(B, found, data, width, heads)))
     for hessian in (whole, product(jnp.eye(len(step)))):
         np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(hessian, hessian.T, rtol=1e-10, atol=1e-10)
