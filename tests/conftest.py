@@ -66,9 +66,9 @@ SLOW = tuple(f"tests/{name}" for name in (*SLOW, "test_hostile", "test_doctests"
 UNCOUNTED = (
     *(f"tests/{name}/" for name in ("studies", "browser")),
     *(f"tests/test_{name}" for name in ("hostile", "doctests")),
-    *(f"tests/posterior/test_posterior_{n}" for n in ("agreement", "calibration", "paper")),
-    "tests/posterior/test_posterior_residual",
-    "tests/theory/test_theory_residual",
+    *(f"tests/posterior/test_{n}" for n in ("posterior_agreement", "posterior_calibration")),
+    *(f"tests/posterior/test_{n}" for n in ("posterior_paper", "posterior_residual", "widths")),
+    *(f"tests/theory/test_{n}" for n in ("theory", "theory_residual", "convergence")),
 )
 # What a worker does while another runs the last chapter, so that the build need not run it too.
 MEANWHILE = "tests/posterior/"

@@ -28,7 +28,7 @@ def pair_kernels(features: Float[Array, "rows paths dim"]) -> Kept:
     # what a path has with itself is met twice
     share = jnp.asarray(np.where(first == second, 0.5, 1.0))[:, None]
     kept, nothing = [], jnp.zeros(())
-    for a, b in _cuts(rows, _CUTS if rows * paths >= _WHOLE else 1):
+    for a, b in _cuts(rows, min(rows, _CUTS) if rows * paths >= _WHOLE else 1):
         # as each adds nothing of the one before, they are made in turn, in the same memory
         products = jnp.einsum("pid,qjd->piqj", by_path[:, a:b] + nothing, by_path[:, :b])
         orders = products[first, :, second], products[second, :, first]

@@ -40,7 +40,7 @@ def page(request):
     return request.param
 
 
-@pytest.fixture(params=CHAPTERS)
+@pytest.fixture(scope="module", params=CHAPTERS)
 def chapter(request):
     """Name one page that has code."""
     return request.param
@@ -172,21 +172,21 @@ def requests_in(log):
     ids="-".join,
 )
 def visit(request, book, server, browser):
-    """Open one page, over http or from disk, wide and narrow, light and dark."""
+    """Open one page: over http wide and narrow, light and dark; from disk in two of these ways."""
     page, scheme = request.param
     seen = Visit(page, server if scheme == "http" else book.as_uri(), page in CHAPTERS)
-    # one way the page is opened wide and then made narrow, the other way round from disk
-    first, second = (1200, 390) if scheme == "http" else (390, 1200)
+    # opened wide, and made dark and narrow; from disk opened narrow, and made wide
+    views = [("light", 1200), ("dark", 1200), ("dark", 390), ("light", 390)]
+    views = views if scheme == "http" else [views[2], views[0]]
     browser.get("about:blank")
     browser.get_log("performance"), browser.get_log("browser")
-    set_view(browser, "light", first)
+    set_view(browser, *views[0])
     browser.get(f"{seen.origin}/{page}.html")
     browser.execute_script(AXE + INSPECT)
-    for theme, width in [("light", first), ("dark", first), ("dark", second), ("light", second)]:
+    for theme, width in views:
         set_view(browser, theme, width)
         # axe is slow: over http it judges the page wide and light, from disk narrow and dark
-        axe = (theme, width) == (("light", 1200) if scheme == "http" else ("dark", 390))
-        seen.views[theme, width] = inspect(browser, theme, axe)
+        seen.views[theme, width] = inspect(browser, theme, axe=(theme, width) == views[0])
     seen.requests = list(requests_in(browser.get_log("performance")))
     seen.console = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     return seen

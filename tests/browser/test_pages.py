@@ -1,4 +1,4 @@
-"""Every page, over http and from disk, wide and narrow, light and dark."""
+"""Every page, over http wide and narrow, light and dark, and from disk in two of these ways."""
 
 # pixels at a width of 1200, with all checks and solutions closed
 LONGEST = 14_000

@@ -8,7 +8,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 DRAWN = "return arguments[0].querySelector('.main-svg').outerHTML"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sliders(book, server, browser, chapter):
     """The sliders of one chapter, each with its figure."""
     html = (book / f"{chapter}.html").read_text("utf-8")

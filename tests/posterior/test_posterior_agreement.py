@@ -16,7 +16,7 @@ CASES = {
     "as wide as paths": ((2, 2), 4, 1.0),
     "narrower than paths": ((2, 2), 3, 1.0),
     "wider": ((2, 2), 10, 0.8),
-    "much wider": ((2, 2), 30, 1.2),
+    "much wider": ((2, 2), 20, 1.2),
     "one layer": ((2,), 6, 1.2),
     "unequal heads, narrow": ((3, 2), 3, 1.0),
 }
