@@ -292,8 +292,7 @@ def row_count(examples: int, paths: int, dim: int) -> int:
 
 def _fits(examples: int, paths: int, dim: int, outputs: int) -> None:
     rows = row_count(examples, paths, dim)
-    # half of each kernel is kept, and all of some are there while they are made
-    stored = 3 * rows**2 * paths**2 // 2 if kernels.stores(rows, paths, outputs) else 0
+    stored = rows**2 * paths**2 if kernels.stores(rows, paths, outputs) else 0
     numbers = stored or 4 * rows * paths * dim * outputs**2
     numbers += 3 * examples * paths * dim + examples**2 + 8 * (rows * outputs) ** 2
     # the order parameter, its levels and factors, and their derivatives

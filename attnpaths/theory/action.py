@@ -114,21 +114,24 @@ def _parts(B: Factors, widths: Widths, ways: Ways):
 
 
 def hessian_product(
-    B: Factors, found: Likelihood, data: Data, widths: Widths, heads: tuple[int, ...] | Ways
+    B: Factors, data: Data, widths: Widths, heads: tuple[int, ...] | Ways
 ) -> Callable[[Float[Array, " unknowns"]], Float[Array, " unknowns"]]:
-    """Products with the second derivative of the action in `step`.
+    """Products with the second derivative of the action in `step`."""
+    ways = Ways.of(heads)
 
-    `found` is what `value_and_gradient` found at the same factors.
-    """
-    ways, along = Ways.of(heads), energies.product(data, found)
-    rest, back = _bending(B, found, widths, ways)
+    def slope(B):
+        (_, u), back = _parts_and_back(B, widths, ways)
+        _, traces, pulls = energies.energy_and_slopes(data, u)
+        return jax.tree.map(lambda *parts: sum(parts), *_through(back, traces, pulls, widths))
 
-    def product(step):
-        bending, du = rest(step)
-        (slopes,) = back((jnp.zeros(()), along(du) / widths.mean))
-        return bending + in_steps(B, slopes, ways)
+    slopes, product = jax.linearize(slope, B)
+    bent = _bent(B, slopes, ways)
+    return lambda step: in_steps(B, product(towards(B, step, ways)), ways) + bent * step
 
-    return product
+
+def _bent(B: Factors, slopes: Factors, ways: Ways) -> Float[Array, " unknowns"]:
+    """What the second derivative has on its diagonal since some steps are logarithms."""
+    return logarithms(ways) * in_steps(B, slopes, ways)
 
 
 def hessian(
@@ -145,33 +148,22 @@ def hessian(
     expensive: what the factors add is exact either way.
     """
     ways = Ways.of(heads)
-    curvature = energies.hessian(data, found, careful)
-    rest, _ = _bending(B, found, widths, ways)
-    bending, along = jax.vmap(rest)(jnp.eye(unknowns(ways)))
-    return bending + along @ curvature @ along.T / widths.mean
+    gradient, curvature = found.traces - found.pulls, energies.hessian(data, found, careful)
 
+    def rest(B):
+        """Derivatives of what is linear in U, and U itself."""
+        (_, u), back = jax.vjp(lambda B: _parts(B, widths, ways), B)
+        return back((jnp.ones(()), gradient / widths.mean))[0], u
 
-def _bending(B: Factors, found: Likelihood, widths: Widths, ways: Ways):
-    """What the second derivative along a step has of all but that of the energy in U.
+    (slopes, _), product = jax.linearize(rest, B)
 
-    With it comes the change of U's entries along the step; beside it stands how slopes in the
-    entropy and in these become slopes in the factors.
-    """
-    gradient = (found.traces - found.pulls) / widths.mean
+    def column(step):
+        bending, along = product(towards(B, step, ways))
+        return in_steps(B, bending, ways), along
 
-    def slopes(B):
-        (_, u), back = _parts_and_back(B, widths, ways)
-        return back((jnp.ones(()), gradient))[0], u
-
-    (at, _), along = jax.linearize(slopes, B)
-    # some steps are logarithms
-    bent = logarithms(ways) * in_steps(B, at, ways)
-
-    def rest(step):
-        bending, du = along(towards(B, step, ways))
-        return in_steps(B, bending, ways) + bent * step, du
-
-    return rest, _parts_and_back(B, widths, ways)[1]
+    small, along = jax.vmap(column)(jnp.eye(unknowns(ways)))
+    small += jnp.diag(_bent(B, slopes, ways))
+    return small + along @ curvature @ along.T / widths.mean
 
 
 def paper_action(

@@ -6,7 +6,6 @@ PC labels are regressed together: P·ℰ = ln det(K+𝒯) + Yᵀ(K+𝒯)⁻¹Y w
 Everything here is a function of u, the entries of U on and below its diagonal.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -36,7 +35,7 @@ class Data(NamedTuple):
     leave out. Kernels are kept as `stored` keeps them, or whole where there are several outputs.
     """
 
-    stored: stored.Kept | None
+    stored: Float[Array, "pairs kept"] | None
     features: Float[Array, "rows paths dim"]
     y: Float[Array, " labels"]
     unseen: Array | int
@@ -56,16 +55,19 @@ def prepare(problem: Problem) -> Data:
         return Data(None, features, *rest)
     if ways.readouts == 1:
         return Data(stored.pair_kernels(features), features, *rest)
-    return Data((kernels.pair_kernels(features, features, ways.readouts),), features, *rest)
+    pairs_ = kernels.pair_kernels(features, features, ways.readouts)
+    return Data(pairs_.reshape(len(pairs_), -1), features, *rest)
 
 
 def mix(data: Data, u: Float[Array, " entries"]) -> Float[Array, "labels labels"]:
     """The kernel K(U), linear in the entries u of U on and below its diagonal."""
+    rows = len(data.features)
     if data.stored is None:
         return kernels.combine(kernels.symmetric(u), data.features, data.features)
     if by_entry(data):
-        return stored.weigh(u, data.stored, len(data.features))
-    return kernels.weigh(u, data.stored[0], len(data.y) // len(data.features))
+        return stored.whole(u @ data.stored, rows)
+    pairs_ = data.stored.reshape(-1, rows, rows)
+    return kernels.weigh(u, pairs_, len(data.y) // rows)
 
 
 def _seen(data: Data, v: Float[Array, " labels"]) -> Float[Array, "entries dim"]:
@@ -74,32 +76,14 @@ def _seen(data: Data, v: Float[Array, " labels"]) -> Float[Array, "entries dim"]
     return jnp.einsum("rpd,rc->pcd", data.features, by_row).reshape(-1, data.features.shape[2])
 
 
-def _by_entry(products: Float[Array, "n n"]) -> Float[Array, " entries"]:
-    """What the entries of U on and below its diagonal stand for: both orders of each pair."""
-    both = products + products.T
-    return (both - jnp.diag(jnp.diag(products)))[np.tril_indices(len(both))]
-
-
 def _pulls(one: Float[Array, "entries dim"], other: Float[Array, "entries dim"]):
     """∂/∂u of vᵀK(u)w, in the entries u of U on and below its diagonal, by what v and w have seen.
 
     It reads ξ, which is small, and none of the kernels.
     """
-    return _by_entry(one @ other.T)
-
-
-def _traces(data: Data, M: Float[Array, "labels labels"]) -> Float[Array, " entries"]:
-    """∂/∂u of tr(K(u) M), of a symmetric M: the other product with all kernels."""
-    rows, paths, dim = data.features.shape
-    outputs = len(data.y) // rows
-    if data.stored is not None:
-        none = jnp.zeros(paths * outputs * (paths * outputs + 1) // 2)
-        (found,) = jax.linear_transpose(lambda u: mix(data, u), none)(M)
-        return found
-    split = M.reshape(rows * outputs, rows, outputs).swapaxes(1, 2).reshape(-1, rows)
-    along = (split @ data.features.reshape(rows, -1)).reshape(rows, outputs, outputs, paths, dim)
-    products = jnp.einsum("rpd,rceqd->pcqe", data.features, along)
-    return _by_entry(products.reshape(paths * outputs, -1))
+    products = one @ other.T
+    both = products + products.T
+    return (both - jnp.diag(jnp.diag(products)))[np.tril_indices(len(both))]
 
 
 def _inverse(matrix: Float[Array, "n n"]):
@@ -160,33 +144,14 @@ def likelihood(data: Data, u: Float[Array, " entries"]) -> Likelihood:
 
 
 def _likelihood(data: Data, u: Float[Array, " entries"]):
-    """With the inverse."""
+    """With the inverse, and how a matrix M becomes tr(C M) for all entries of U."""
     kernel = mix(data, u)
     factor, whitening, inverse = _inverse(kernel + data.temperature * jnp.eye(len(data.y)))
     v = inverse @ data.y
     energy = 2 * jnp.sum(jnp.log(jnp.diag(factor))) + data.y @ v
-    seen = _seen(data, v)
-    return Likelihood(energy, _traces(data, inverse), _pulls(seen, seen), whitening, v), inverse
-
-
-def _changes(data: Data, v, inverse, du: Float[Array, " entries"]):
-    """How the two terms of the gradient change along du, given (K+𝒯)⁻¹Y and (K+𝒯)⁻¹."""
-    dK = mix(data, du)
-    dpulls = 2 * _pulls(_seen(data, v), _seen(data, -inverse @ (dK @ v)))
-    return _traces(data, -inverse @ dK @ inverse), dpulls
-
-
-def product(
-    data: Data, found: Likelihood
-) -> Callable[[Float[Array, " entries"]], Float[Array, " entries"]]:
-    """Products with the second derivative of P·ℰ in u, where this was found."""
-    inverse = _squared(found.whitening)
-
-    def along(du):
-        dtraces, dpulls = _changes(data, found.v, inverse, du)
-        return dtraces - dpulls
-
-    return along
+    transpose = jax.linear_transpose(lambda w: mix(data, w), u)
+    (traces,), seen = transpose(inverse), _seen(data, v)
+    return Likelihood(energy, traces, _pulls(seen, seen), whitening, v), inverse, transpose
 
 
 @jax.custom_jvp
@@ -204,8 +169,11 @@ def energy_and_slopes(data: Data, u: Float[Array, " entries"]):
 @energy_and_slopes.defjvp
 def _(primals, tangents):
     (data, u), (_, du) = primals, tangents
-    (energy, traces, pulls, _, v), inverse = _likelihood(data, u)
-    return (energy, traces, pulls), ((traces - pulls) @ du, *_changes(data, v, inverse, du))
+    (energy, traces, pulls, _, v), inverse, transpose = _likelihood(data, u)
+    dK = mix(data, du)
+    (dtraces,) = transpose(-inverse @ dK @ inverse)
+    dpulls = 2 * _pulls(_seen(data, v), _seen(data, -inverse @ (dK @ v)))
+    return (energy, traces, pulls), ((traces - pulls) @ du, dtraces, dpulls)
 
 
 @jax.custom_jvp
@@ -237,8 +205,8 @@ def _spread(data: Data, entries: int, x: Float[Array, "labels columns"]):
         return jnp.swapaxes(along, 0, 1)
     rows, paths, dim = data.features.shape
     if data.stored is not None and _UNPACKING * entries * rows < paths**2 * dim:
-        along = jax.vmap(lambda a: mix(data, a) @ x)(jnp.eye(entries))
-        return jnp.swapaxes(along, 0, 1)
+        pairs_ = jax.vmap(lambda kept: stored.whole(kept, rows))(data.stored)
+        return jnp.einsum("apq,qm->pam", pairs_, x)
     # one product for all pairs of paths, in both orders
     along = (data.features.reshape(rows, -1).T @ x).reshape(paths, dim, -1)
     both = jnp.einsum("rpd,qdm->rpqm", data.features, along)

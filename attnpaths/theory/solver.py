@@ -32,8 +32,6 @@ _RESOLVED, _FAINT, _STEEP = 1e-8, 1e-6, 1e7
 # starts are made.
 _GROWN, _FEW, _COLD, _SINGLE = 10.0, 10.0, 1e6, 2.0
 _MOST_EVALUATIONS = 1000
-# A start that has come so near to the U of a minimum, relative to all of it, ends there too.
-_SAME = 1e-2
 _TOO_LARGE = (
     "xi or y is too large beside the temperature: the action overflows double precision; divide "
     "xi and y by a common factor and the temperature by its square"
@@ -188,12 +186,6 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
         helps |= start.mixed & (crowded | (growth(best.point, ways) > _GROWN)) & (count > 0)
 
         def compare():
-            U = factors.pairs(factors.assemble(best.point)[-1])
-
-            def known(B):
-                apart = jnp.sum((factors.pairs(factors.assemble(B)[-1]) - U) ** 2)
-                return _converged(best) & (apart <= _SAME**2 * jnp.sum(U**2))
-
             end = minimise(
                 lambda B: action.value_and_gradient(B, data, widths, ways),
                 lambda B, step: factors.move(B, step, ways),
@@ -202,11 +194,10 @@ def _lowest(problem: Problem, widths: Widths, data, found: Spectrum, near: Near)
                 tolerance=_AIM,
                 # under vmap all starts are gone from: those that do not help end at once
                 most=jnp.where(helps, _MOST_EVALUATIONS, 0),
-                product=lambda B, found: action.hessian_product(B, found, data, widths, ways),
+                product=lambda B: action.hessian_product(B, data, widths, ways),
                 curvature=formed if dense else None,
                 hessian=near.hessian,
                 guessed=start.near,
-                known=known,
             )
             lower = ~(end.value >= best.value)
             better = jnp.where(_converged(end) == _converged(best), lower, _converged(end))

@@ -157,8 +157,7 @@ class Starts(NamedTuple):
         own = [~alone, alone | several, no, several & jnp.any(others), several & jnp.any(far)]
         number = jnp.arange(len(own) + _PATTERNS)
         wanted = jnp.stack(own + [no] * _PATTERNS)
-        # where a neighbour ended takes the place of one of them
-        return cls(point, wanted, number == 0, number >= len(own) + ~alone)
+        return cls(point, wanted, number == 0, number >= len(own))
 
     def beside(self, best: factors.Factors, ways: Ways) -> factors.Factors:
         """One of these: as it is, or a pattern with the sizes of the best that is known."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import cho_solve
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 # An updated Hessian is kept as long as each step shrinks the gradient at least this much.
@@ -24,7 +23,7 @@ WORK = ("iterations", "evaluations", "products")
 
 Objective = Callable[[PyTree], tuple[Any, ...]]
 Move = Callable[[PyTree, Float[Array, " n"]], PyTree]
-Product = Callable[..., Callable[[Float[Array, " n"]], Float[Array, " n"]]]
+Product = Callable[[PyTree], Callable[[Float[Array, " n"]], Float[Array, " n"]]]
 Curvature = Callable[..., Float[Array, "n n"]]
 
 
@@ -73,7 +72,6 @@ def minimise(
     curvature: Curvature | None = None,
     hessian: Float[Array, "m m"] | None = None,
     guessed: bool | Bool[Array, ""] = False,
-    known: Callable[[PyTree], Bool[Array, ""]] | None = None,
 ) -> Minimum:
     """Minimise `objective(point)`: a value, its gradient in a step, and the scale of its terms.
 
@@ -83,22 +81,21 @@ def minimise(
     is measured from the new point, in whatever units are natural there.
 
     Stops when no entry of the gradient is above `tolerance` times its scale, when rounding leaves
-    nothing to gain, after `most` evaluations, or at a point whose minimum is `known`. With
-    `curvature`, the Hessian is formed, updated while steps are good, and formed anew when they are
-    not: by `curvature(point, False, *details)`, which may be an estimate, then, if that was no
-    help, with more care, by `curvature(point, True, *details)`. If `guessed`, `hessian` takes the
-    place of the first one.
+    nothing to gain, or after `most` evaluations. With `curvature`, the Hessian is formed, updated
+    while steps are good, and formed anew when they are not: by `curvature(point, False, *details)`,
+    which may be an estimate, then, if that was no help, with more care, by
+    `curvature(point, True, *details)`. If `guessed`, `hessian` takes the place of the first one.
     Without `curvature`, conjugate gradients find each step from products with the Hessian,
-    `product(point, *details)`: where points are vectors and steps are added to them, these are
-    found by themselves.
+    `product(point)`: where points are vectors and steps are added to them, these are found by
+    themselves.
     """
-    products_at = product or (lambda at, *_: jax.linearize(lambda x: objective(x)[1], at)[1])
+    products_at = product or (lambda at: jax.linearize(lambda x: objective(x)[1], at)[1])
 
     def plan(state: _State) -> _State:
         """The next step, from a Hessian that is new if need be."""
         if curvature is None:
             step, reduction, products = _truncated_step(
-                products_at(state.point, *state.details), state.gradient, state.radius
+                products_at(state.point), state.gradient, state.radius
             )
             hessian, fresh = state.hessian, jnp.array(_CAREFUL)
         else:
@@ -142,16 +139,16 @@ def minimise(
             update = _rank_one(state.hessian, state.step, gradient - state.gradient)
             new = new._replace(hessian=jnp.where(first, state.hessian, state.hessian + update))
         state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), new, state)
-        careful = state.fresh == _CAREFUL
+        known = state.fresh == _CAREFUL
         small = largest(state.gradient, state.scale) <= tolerance
-        stuck = ~accepted & (first | (careful & (rounding | (length < 1e-14))))
+        stuck = ~accepted & (first | (known & (rounding | (length < 1e-14))))
         # an estimate that was no help is not made again
         wanted = jnp.where(good, 0, jnp.minimum(state.fresh + 1, _CAREFUL))
         state = state._replace(
             radius=jnp.where(first, state.radius, radius),
             fresh=jnp.where(accepted, 0, state.fresh),
             wanted=jnp.where(first, state.wanted, wanted),
-            done=small | stuck | (False if known is None else known(state.point)),
+            done=small | stuck,
             evaluations=state.evaluations + 1,
         )
         return jax.lax.cond(state.done, lambda state: state, plan, state)
@@ -188,16 +185,6 @@ def largest(gradient: Float[Array, " n"], scale: Float[Array, "*n"]) -> Float[Ar
 
 def _exact_step(hessian, gradient, radius):
     """The minimum of the quadratic model in the trust region, and the reduction it promises."""
-    factor = jnp.linalg.cholesky(hessian)
-    p = -cho_solve((factor, True), gradient)
-    # NaN where the model is not convex
-    inside = jnp.linalg.norm(p) <= radius
-    found = p, -0.5 * (gradient @ p)
-    return jax.lax.cond(inside, lambda: found, lambda: _on_the_edge(hessian, gradient, radius))
-
-
-def _on_the_edge(hessian, gradient, radius):
-    """The same where the whole Newton step is too long, or does not lead to a minimum."""
     w, Q = jnp.linalg.eigh(hessian)
     g = Q.T @ gradient
     tiny = 1e-14 * jnp.max(jnp.abs(w)) + 1e-300
@@ -211,7 +198,8 @@ def _on_the_edge(hessian, gradient, radius):
 
     # no smaller shift makes the model convex and the step short enough
     least = jnp.maximum(jnp.max(jnp.abs(g) / radius - w), jnp.maximum(tiny - w[0], 0.0))
-    shift = jax.lax.fori_loop(0, 8, newton, least)
+    whole = (w[0] > tiny) & (jnp.linalg.norm(g / jnp.where(w[0] > tiny, w, 1.0)) <= radius)
+    shift = jnp.where(whole, 0.0, jax.lax.fori_loop(0, 8, newton, least))
     p = -g / (w + shift)
     # a model that is not convex is least on the edge of the region
     missing = jnp.sqrt(jnp.maximum(radius**2 - jnp.sum(p**2), 0.0))

@@ -122,7 +122,7 @@ def test_gradient_and_hessian_against_finite_differences(heads):
     differences = [(slope(h * d) - slope(-h * d)) / (2 * h) for d in directions]
     compiled = jax.jit(action.hessian, static_argnums=5)
     whole = compiled(B, jnp.array(True), found, data, width, heads)
-    product = jax.jit(jax.vmap(action.hessian_product(B, found, data, width, heads)))
+    product = jax.jit(jax.vmap(action.hessian_product(B, data, width, heads)))
     for hessian in (whole, product(jnp.eye(len(step)))):
         np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(hessian, hessian.T, rtol=1e-10, atol=1e-10)
@@ -223,41 +223,6 @@ def test_streamed_kernels_are_stored_kernels(monkeypatch):
         )
         assert jnp.isfinite(other).all()
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
-
-
-def test_many_kernels_are_kept_by_halves():
-    """In rows of blocks; what is kept serves the kernel, all traces and the Hessian."""
-    p = problem((2, 3), 180, 40)
-    data, rows = prepare(p), 180
-    assert len(data.stored) > 1
-    assert sum(part.size for part in data.stored) < 0.6 * 21 * rows**2
-    kernels_ = np.asarray(kernels.pair_kernels(data.features, data.features + 0.0))
-    rng = np.random.default_rng(0)
-    u, M = jnp.asarray(rng.normal(size=21)), rng.normal(size=(rows, rows))
-    M = jnp.asarray(M + M.T)
-    wanted = np.einsum("u,uab->ab", u, kernels_)
-    np.testing.assert_allclose(energies.mix(data, u), wanted, rtol=1e-9, atol=1e-10)
-    wanted = np.einsum("uab,ab->u", kernels_, M)
-    for held in (data, data._replace(stored=None)):
-        np.testing.assert_allclose(energies._traces(held, M), wanted, rtol=1e-9, atol=1e-9)
-    x = jnp.asarray(rng.normal(size=(rows, 3)))
-    wanted = np.einsum("uab,bm->aum", kernels_, x)
-    for unpacking in (0, np.inf):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(energies, "_UNPACKING", unpacking)
-            found = energies._spread(data, 21, x)
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("examples", [1, 3, 9])
-def test_few_examples_of_many_paths_have_kernels_too(examples):
-    p = problem((8, 50), examples, 2)
-    data = prepare(p)
-    assert len(data.stored) == min(examples, 8)
-    u = factors.pairs(jnp.eye(400))
-    np.testing.assert_allclose(
-        energies.mix(data, u), energies.mix(data._replace(stored=None), u), rtol=1e-10, atol=1e-12
-    )
 
 
 def test_kernels_are_stored_up_to_a_limit():
